@@ -1,0 +1,381 @@
+// Package plan says what a test is to do (Plan) and what a listener allows
+// (Serve), as plain values that survive a JSON round trip: the same type serves a
+// command line, a stored settings row and a job sent to another machine.
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Transport is the protocol that carries the payload.
+type Transport string
+
+// The transports. SCTP parses but no build carries it yet.
+const (
+	TCP  Transport = "tcp"
+	UDP  Transport = "udp"
+	SCTP Transport = "sctp"
+)
+
+// Direction says who sends.
+type Direction string
+
+// Up: the client sends. Down: the server sends. Both: each, on streams of their own.
+const (
+	Up   Direction = "up"
+	Down Direction = "down"
+	Both Direction = "both"
+)
+
+// Receive says what becomes of received payload.
+type Receive string
+
+// The ways to receive. Copy reads it into memory, as applications do; Discard lets
+// the kernel drop it (MSG_TRUNC) where the system can, else copies with a notice.
+const (
+	Copy    Receive = ""
+	Discard Receive = "discard"
+)
+
+// Send says how payload reaches the kernel.
+type Send string
+
+// The ways to send. Cheapest lets the engine take zero-copy where it pays; ZeroCopy
+// insists on it (-Z).
+const (
+	SendCopy     Send = ""
+	SendCheapest Send = "cheapest"
+	SendZeroCopy Send = "zerocopy"
+)
+
+// Plan is one test. Zero values mean the default; Filled puts the defaults in.
+type Plan struct {
+	Protocol  string    `json:"protocol,omitempty"`  // registry name; default "iperf3"
+	Transport Transport `json:"transport,omitempty"` // default tcp
+	MPTCP     bool      `json:"mptcp,omitempty"`
+	Direction Direction `json:"direction,omitempty"` // default up
+
+	Host           string        `json:"host"`           // as typed; name, address, scoped IPv6
+	Port           int           `json:"port,omitempty"` // default 5201
+	Family         int           `json:"family,omitempty"`
+	BindHost       string        `json:"bind_host,omitempty"`
+	BindDev        string        `json:"bind_dev,omitempty"`
+	ClientPort     int           `json:"client_port,omitempty"` // first local data port; 0 = any
+	ConnectTimeout time.Duration `json:"connect_timeout,omitempty"`
+	ReceiveTimeout time.Duration `json:"receive_timeout,omitempty"` // no data for so long ends the test; default 120 s
+	SendTimeout    time.Duration `json:"send_timeout,omitempty"`    // TCP_USER_TIMEOUT; 0 = system
+	Keepalive      *Keepalive    `json:"keepalive,omitempty"`       // control connection; nil = off
+
+	Streams  int           `json:"streams,omitempty"`  // per direction; default 1
+	Duration time.Duration `json:"duration,omitempty"` // whole seconds on iperf3's wire (rounded up); 0 with no other limit = default 10 s
+	Endless  bool          `json:"endless,omitempty"`  // run until interrupted (iperf3 -t 0)
+	Bytes    int64         `json:"bytes,omitempty"`    // payload over all streams
+	Blocks   int64         `json:"blocks,omitempty"`   // blocks over all streams
+	Omit     time.Duration `json:"omit,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"` // default 1 s
+	OneRow   bool          `json:"one_row,omitempty"`  // a single interval for the whole test (iperf3 -i 0)
+
+	BlockSize   int    `json:"block_size,omitempty"` // default 128 KiB for TCP, path-derived for UDP
+	Bitrate     int64  `json:"bitrate,omitempty"`    // per stream, payload bit/s; 0 = unlimited (UDP on iperf3's wire: see RateSet)
+	RateSet     bool   `json:"rate_set,omitempty"`   // Bitrate was given, even as 0
+	Burst       int    `json:"burst,omitempty"`      // 1…1000 blocks back to back
+	FQRate      int64  `json:"fq_rate,omitempty"`    // SO_MAX_PACING_RATE, bit/s per stream
+	PacingTimer int64  `json:"pacing_timer_us,omitempty"`
+	Window      int64  `json:"window,omitempty"` // SO_SNDBUF and SO_RCVBUF
+	MSS         int    `json:"mss,omitempty"`
+	NoDelay     bool   `json:"no_delay,omitempty"`
+	Congestion  string `json:"congestion,omitempty"`
+	TOS         int    `json:"tos,omitempty"`
+	FlowLabel   int    `json:"flow_label,omitempty"`
+	// Affinity: CPUs for this end's workers; RemoteAffinity: the one CPU asked of the
+	// peer (iperf3 knows no lists). nil = none.
+	Affinity       []int   `json:"affinity,omitempty"`
+	RemoteAffinity *int    `json:"remote_affinity,omitempty"`
+	Send           Send    `json:"send,omitempty"`
+	Receive        Receive `json:"receive,omitempty"`
+	// RemoteZeroCopy and RemoteDiscard ask the peer for its cheap paths.
+	RemoteZeroCopy bool   `json:"remote_zero_copy,omitempty"`
+	RemoteDiscard  bool   `json:"remote_discard,omitempty"`
+	File           string `json:"file,omitempty"`
+	Repeating      bool   `json:"repeating_payload,omitempty"`
+	Counters64     bool   `json:"udp_counters_64bit,omitempty"`
+	DontFragment   bool   `json:"dont_fragment,omitempty"`
+	GSRO           bool   `json:"gsro,omitempty"`
+
+	Title           string   `json:"title,omitempty"`
+	ExtraData       string   `json:"extra_data,omitempty"`
+	GetServerOutput bool     `json:"get_server_output,omitempty"`
+	Auth            *Auth    `json:"auth,omitempty"`
+	Extension       string   `json:"extension,omitempty"` // "" = offer it, "off" = plain iperf3
+	Queue           bool     `json:"queue,omitempty"`     // wait when the server is busy (extension)
+	MaxBytes        int64    `json:"max_bytes,omitempty"` // budget: the engine stops at it
+	MaxRate         int64    `json:"max_rate,omitempty"`  // budget: bit/s over all streams
+	Options         []string `json:"options,omitempty"`   // the user's words, for the record
+}
+
+// Keepalive is TCP keepalive of the control connection; 0 = system default.
+type Keepalive struct {
+	Idle     time.Duration `json:"idle,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"`
+	Count    int           `json:"count,omitempty"`
+}
+
+// Auth is iperf3's login. Password never enters JSON.
+type Auth struct {
+	Username  string `json:"username"`
+	Password  string `json:"-"`
+	PublicKey []byte `json:"public_key,omitempty"` // PEM
+	PKCS1     bool   `json:"pkcs1,omitempty"`      // old padding, for servers ≤ 3.16
+}
+
+// Limits of iperf3 3.21 (spec iperf3-cli §2); the engine itself takes more streams.
+const (
+	DefaultPort     = 5201
+	MaxStreams      = 128
+	MaxStreamsExt   = 10000 // between two fullbores
+	MaxBlockSize    = 1 << 20
+	MinUDPBlock     = 16
+	MaxUDPBlock     = 65507
+	MaxBurst        = 1000
+	MaxMSS          = 32767
+	MinMSS          = 88 // Linux TCP_MIN_MSS (include/net/tcp.h)
+	MaxWindow       = 512 << 20
+	MaxFlowLabel    = 0xfffff
+	MaxAffinity     = 1024
+	DefaultTCPBlock = 128 << 10
+	DefaultUDPRate  = 1 << 20 // iperf3's 1 Mibit/s, drop-in only
+)
+
+// Time limits of iperf3 3.21.
+const (
+	MaxDuration           = 86400 * time.Second
+	MaxOmit               = 600 * time.Second
+	MinInterval           = 100 * time.Millisecond
+	MaxInterval           = 60 * time.Second
+	DefaultDuration       = 10 * time.Second
+	DefaultReceiveTimeout = 120 * time.Second
+)
+
+// FieldError is a fault of one field.
+type FieldError struct {
+	Field string // JSON name
+	Value any
+	Want  string // what would be right
+}
+
+func (e *FieldError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Field, e.Value, e.Want) }
+
+// Filled returns p with the defaults put in.
+func (p Plan) Filled() Plan {
+	def := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	def(&p.Protocol, "iperf3")
+	def((*string)(&p.Transport), string(TCP))
+	def((*string)(&p.Direction), string(Up))
+	if p.Port == 0 {
+		p.Port = DefaultPort
+	}
+	if p.Streams == 0 {
+		p.Streams = 1
+	}
+	if p.Duration == 0 && !p.Endless && p.Bytes == 0 && p.Blocks == 0 && p.File == "" {
+		p.Duration = DefaultDuration
+	}
+	if p.Interval == 0 && !p.OneRow {
+		p.Interval = time.Second
+	}
+	if p.BlockSize == 0 && p.Transport == TCP {
+		p.BlockSize = DefaultTCPBlock
+	}
+	if p.ReceiveTimeout == 0 {
+		p.ReceiveTimeout = DefaultReceiveTimeout
+	}
+	if p.PacingTimer == 0 {
+		p.PacingTimer = 1000
+	}
+	return p
+}
+
+// Validate reports every fault of p at once (errors.Join of *FieldError), nil when
+// it can be run. Defaults count as filled in.
+func (p Plan) Validate() error {
+	p = p.Filled()
+	var errs []error
+	bad := func(cond bool, field string, v any, want string) {
+		if cond {
+			errs = append(errs, &FieldError{field, v, want})
+		}
+	}
+	bad(p.Host == "", "host", `""`, "name the peer")
+	bad(p.Port < 1 || p.Port > 65535, "port", p.Port, "must be 1…65535")
+	bad(p.Family != 0 && p.Family != 4 && p.Family != 6, "family", p.Family, "must be 4 or 6")
+	bad(p.Transport != TCP && p.Transport != UDP && p.Transport != SCTP, "transport", p.Transport, "must be tcp, udp or sctp")
+	bad(p.Direction != Up && p.Direction != Down && p.Direction != Both, "direction", p.Direction, "must be up, down or both")
+	maxStreams := MaxStreamsExt
+	if p.Extension == "off" {
+		maxStreams = MaxStreams
+	}
+	bad(p.Streams < 1 || p.Streams > maxStreams, "streams", p.Streams, fmt.Sprintf("must be 1…%d", maxStreams))
+	ends := 0
+	for _, set := range []bool{p.Duration > 0, p.Bytes > 0, p.Blocks > 0} {
+		if set {
+			ends++
+		}
+	}
+	bad(ends > 1 || p.Endless && ends > 0, "duration", p.Duration, "give only one of duration, bytes, blocks")
+	bad(p.Duration < 0 || p.Duration > MaxDuration, "duration", p.Duration, "must be 0…86400 s")
+	bad(p.Bytes < 0, "bytes", p.Bytes, "must not be negative")
+	bad(p.Blocks < 0, "blocks", p.Blocks, "must not be negative")
+	bad(p.Omit < 0 || p.Omit > MaxOmit, "omit", p.Omit, "must be 0…600 s")
+	bad(!p.OneRow && (p.Interval < MinInterval || p.Interval > MaxInterval), "interval", p.Interval, "must be 0.1…60 s")
+	if p.Transport == UDP {
+		bad(p.BlockSize != 0 && (p.BlockSize < MinUDPBlock || p.BlockSize > MaxUDPBlock), "block_size", p.BlockSize, "must be 16…65507 for udp")
+	} else {
+		bad(p.BlockSize < 0 || p.BlockSize > MaxBlockSize, "block_size", p.BlockSize, "must be 1…1048576")
+	}
+	bad(p.Bitrate < 0, "bitrate", p.Bitrate, "must not be negative")
+	bad(p.Burst < 0 || p.Burst > MaxBurst, "burst", p.Burst, "must be 1…1000")
+	bad(p.FQRate < 0, "fq_rate", p.FQRate, "must not be negative")
+	bad(p.Window < 0 || p.Window > MaxWindow, "window", p.Window, "must be at most 512 MiB")
+	bad(p.MSS != 0 && (p.MSS < MinMSS || p.MSS > MaxMSS), "mss", p.MSS, fmt.Sprintf("must be %d…%d", MinMSS, MaxMSS))
+	bad(p.TOS < 0 || p.TOS > 255, "tos", p.TOS, "must be 0…255")
+	bad(p.FlowLabel < 0 || p.FlowLabel > MaxFlowLabel, "flow_label", p.FlowLabel, "must be 1…0xfffff")
+	for _, c := range p.Affinity {
+		bad(c < 0 || c > MaxAffinity, "affinity", c, "must be 0…1024")
+	}
+	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
+	bad(p.MaxBytes < 0, "max_bytes", p.MaxBytes, "must not be negative")
+	bad(p.MaxRate < 0, "max_rate", p.MaxRate, "must not be negative")
+	bad(p.ClientPort < 0 || p.ClientPort > 65535, "client_port", p.ClientPort, "must be 1…65535")
+	return errors.Join(errs...)
+}
+
+// Sends reports whether end e sends under p.
+func (p Plan) Sends(e result.End) bool {
+	return p.Direction == Both || (p.Direction == Down) == (e == result.Server)
+}
+
+// Test describes p for the record of a run.
+func (p Plan) Test() result.Test {
+	return result.Test{
+		Transport: string(p.Transport), MPTCP: p.MPTCP, Direction: string(p.Direction), Streams: p.Streams,
+		Target: p.Host, Port: p.Port, Duration: p.Duration.Seconds(), Bytes: p.Bytes, Blocks: p.Blocks,
+		Omit: p.Omit.Seconds(), Interval: p.Interval.Seconds(), BlockSize: p.BlockSize, Bitrate: p.Bitrate,
+		Burst: p.Burst, FQRate: p.FQRate, Window: int(p.Window), MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS,
+		FlowLabel: p.FlowLabel, Congestion: p.Congestion, ZeroCopy: p.Send == SendZeroCopy,
+		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
+		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,
+		MaxBytes: p.MaxBytes, MaxRate: p.MaxRate, Requested: p.Options,
+	}
+}
+
+// Decode reads a Plan from JSON, refusing unknown fields.
+func Decode(data []byte) (Plan, error) {
+	var p Plan
+	err := strict(data, &p)
+	return p, err
+}
+
+// Serve is a listener with its policy.
+type Serve struct {
+	Listen      []netip.AddrPort `json:"listen,omitempty"` // where to listen; unspecified address = dual stack
+	BindDev     string           `json:"bind_dev,omitempty"`
+	Family      int              `json:"family,omitempty"`
+	OneOff      bool             `json:"one_off,omitempty"`
+	IdleTimeout time.Duration    `json:"idle_timeout,omitempty"`
+	Interval    time.Duration    `json:"interval,omitempty"`
+	OneRow      bool             `json:"one_row,omitempty"`
+
+	// Exclusive takes one test at a time and answers "busy" (iperf3 -s); Queue lets
+	// fullbore clients wait instead. Neither: many tests at once.
+	Exclusive bool `json:"exclusive,omitempty"`
+	Queue     bool `json:"queue,omitempty"`
+
+	Allow       []netip.Prefix `json:"allow,omitempty"`       // empty = everybody
+	MaxTests    int            `json:"max_tests,omitempty"`   // at once; 0 = no limit
+	MaxStreams  int            `json:"max_streams,omitempty"` // per test and direction; 0 = protocol's
+	MaxRate     int64          `json:"max_rate,omitempty"`    // bit/s per test over all streams, enforced by pacing; 0 = none
+	MaxDuration time.Duration  `json:"max_time,omitempty"`    // --server-max-duration, --max-time
+	// RateLimit refuses tests that ask for more and ends tests that average more over
+	// RateLimitWindow (iperf3 --server-bitrate-limit).
+	RateLimit       int64         `json:"rate_limit,omitempty"`
+	RateLimitWindow time.Duration `json:"rate_limit_window,omitempty"` // default 5 s
+
+	ReceiveTimeout time.Duration `json:"receive_timeout,omitempty"` // default 120 s
+	SendTimeout    time.Duration `json:"send_timeout,omitempty"`
+	Keepalive      *Keepalive    `json:"keepalive,omitempty"`
+	Affinity       []int         `json:"affinity,omitempty"`
+	File           string        `json:"file,omitempty"`
+	MPTCP          bool          `json:"mptcp,omitempty"`
+	Receive        Receive       `json:"receive,omitempty"` // default of this server; a client's skip_rx_copy wins
+	Send           Send          `json:"send,omitempty"`
+
+	PrivateKey  []byte        `json:"-"`                    // PEM; login required when set with Users
+	UsersFile   string        `json:"users_file,omitempty"` // read anew for each test
+	TimeSkew    time.Duration `json:"time_skew,omitempty"`  // default 10 s
+	PKCS1       bool          `json:"pkcs1,omitempty"`
+	Extension   string        `json:"extension,omitempty"` // "" = answer it, "off"
+	FullFacts   bool          `json:"full_facts,omitempty"`
+	JSONOutput  bool          `json:"json_output,omitempty"` // server output is offered as JSON
+	DrainBudget time.Duration `json:"drain_budget,omitempty"`
+}
+
+// Filled returns s with the defaults put in.
+func (s Serve) Filled() Serve {
+	if len(s.Listen) == 0 {
+		s.Listen = []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), DefaultPort)}
+	}
+	if s.ReceiveTimeout == 0 {
+		s.ReceiveTimeout = DefaultReceiveTimeout
+	}
+	if s.Interval == 0 && !s.OneRow {
+		s.Interval = time.Second
+	}
+	if s.RateLimit > 0 && s.RateLimitWindow == 0 {
+		s.RateLimitWindow = 5 * time.Second
+	}
+	if s.TimeSkew == 0 {
+		s.TimeSkew = 10 * time.Second
+	}
+	return s
+}
+
+// Validate reports every fault at once.
+func (s Serve) Validate() error {
+	s = s.Filled()
+	var errs []error
+	bad := func(cond bool, field string, v any, want string) {
+		if cond {
+			errs = append(errs, &FieldError{field, v, want})
+		}
+	}
+	bad(s.Exclusive && s.MaxTests > 1, "max_tests", s.MaxTests, "an exclusive server takes one test")
+	bad(s.IdleTimeout < 0 || s.IdleTimeout > MaxDuration, "idle_timeout", s.IdleTimeout, "must be 1…86400 s")
+	bad(!s.OneRow && (s.Interval < MinInterval || s.Interval > MaxInterval), "interval", s.Interval, "must be 0.1…60 s")
+	bad(s.MaxTests < 0, "max_tests", s.MaxTests, "must not be negative")
+	bad(s.MaxStreams < 0 || s.MaxStreams > MaxStreamsExt, "max_streams", s.MaxStreams, "must be 0…10000")
+	bad(s.MaxRate < 0, "max_rate", s.MaxRate, "must not be negative")
+	bad(s.RateLimit < 0, "rate_limit", s.RateLimit, "must not be negative")
+	bad(s.MaxDuration < 0 || s.MaxDuration > MaxDuration, "max_time", s.MaxDuration, "must be 0…86400 s")
+	bad((len(s.PrivateKey) > 0) != (s.UsersFile != ""), "users_file", s.UsersFile, "a login needs both the private key and the users file")
+	return errors.Join(errs...)
+}
+
+func strict(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	return nil
+}

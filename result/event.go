@@ -1,0 +1,70 @@
+package result
+
+import "time"
+
+// Kind names an event.
+type Kind string
+
+// The kinds, in the order of a normal run.
+const (
+	KindConnected Kind = "connected" // control connection is up and parameters are agreed: Run.Test, Wire, Hosts
+	KindStart     Kind = "start"     // all streams exist: Run.Streams filled
+	KindHost      Kind = "host"      // facts about one end arrived
+	KindInterval  Kind = "interval"
+	KindNotice    Kind = "notice"
+	KindFinish    Kind = "finish" // totals known; last but for an error or notices
+	KindError     Kind = "error"  // the run broke off; no finish need follow
+)
+
+// Event is one fact about a running test. A live view, the JSON stream and the
+// stored Run are all folds of the same sequence, so they cannot disagree.
+type Event struct {
+	Kind Kind    `json:"kind"`
+	End  End     `json:"end,omitempty"` // whose fact it is
+	Seq  int64   `json:"seq"`           // per end, from 1
+	T    float64 `json:"t_s"`           // that end's own monotonic clock, s since its test began
+
+	// Head carries everything known so far (Connected, Start): all of Run but its lists of rows and notices.
+	Head     *Run      `json:"head,omitempty"`
+	Interval *Interval `json:"interval,omitempty"`
+	Host     *Host     `json:"host,omitempty"`
+	Notice   *Notice   `json:"notice,omitempty"`
+	Finish   *Finish   `json:"finish,omitempty"`
+	Err      *Error    `json:"error,omitempty"`
+}
+
+// Finish is the end of a test: the merged totals of both ends.
+type Finish struct {
+	Streams []Stream     `json:"streams"` // complete replacement of Run.Streams
+	CPU     CPUs         `json:"cpu"`
+	Wire    *Wire        `json:"wire,omitempty"`
+	Path    *DataPath    `json:"path,omitempty"`
+	Usage   *ProcessCost `json:"process,omitempty"`
+	Elapsed float64      `json:"elapsed_s"`
+}
+
+// Sink takes the events of a run, one after the other. Event must not block for
+// long: it is called by the goroutine that samples.
+type Sink interface {
+	Event(Event)
+}
+
+// SinkFunc makes a Sink of a function.
+type SinkFunc func(Event)
+
+// Event implements Sink.
+func (f SinkFunc) Event(e Event) { f(e) }
+
+// Tee hands every event to each of the sinks in order. Nil sinks are skipped.
+func Tee(sinks ...Sink) Sink {
+	return SinkFunc(func(e Event) {
+		for _, s := range sinks {
+			if s != nil {
+				s.Event(e)
+			}
+		}
+	})
+}
+
+// Now returns the wall clock in the form Run.Started has.
+func Now(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,278 @@
+package result
+
+import "sort"
+
+// Fold builds the Run of a sequence of events.
+func Fold(events []Event) *Run {
+	var f Folder
+	for _, e := range events {
+		f.Event(e)
+	}
+	return f.Run()
+}
+
+// Folder is Fold, one event at a time. The zero value is ready. It is not safe for
+// concurrent use.
+type Folder struct {
+	run Run
+}
+
+// Event implements Sink.
+func (f *Folder) Event(e Event) {
+	r := &f.run
+	switch e.Kind {
+	case KindConnected, KindStart:
+		if e.Head != nil {
+			rows, notices := r.Rows, r.Notices
+			hosts := r.Hosts
+			*r = *e.Head
+			r.Rows = append(rows, e.Head.Rows...)
+			r.Notices = append(notices, e.Head.Notices...)
+			if r.Hosts.Client == nil {
+				r.Hosts.Client = hosts.Client
+			}
+			if r.Hosts.Server == nil {
+				r.Hosts.Server = hosts.Server
+			}
+		}
+	case KindHost:
+		r.Hosts.Set(e.End, e.Host)
+	case KindInterval:
+		r.Rows = append(r.Rows, *e.Interval)
+	case KindNotice:
+		r.Notices = append(r.Notices, *e.Notice)
+	case KindFinish:
+		r.Streams = e.Finish.Streams
+		r.CPU = e.Finish.CPU
+		if e.Finish.Wire != nil {
+			r.Wire = e.Finish.Wire
+		}
+		if e.Finish.Path != nil {
+			r.Test.Path = *e.Finish.Path
+		}
+		r.Usage = e.Finish.Usage
+		r.Elapsed = e.Finish.Elapsed
+	case KindError:
+		r.Err = e.Err
+	}
+}
+
+// Run returns the run so far, sums computed. The caller may keep it; later events
+// do not change it.
+func (f *Folder) Run() *Run {
+	r := f.run
+	if r.Schema == 0 {
+		r.Schema = Schema
+	}
+	r.Streams = append([]Stream{}, r.Streams...)
+	r.Rows = append([]Interval{}, r.Rows...)
+	r.Notices = append([]Notice{}, r.Notices...)
+	r.Sums = sums(&r)
+	return &r
+}
+
+// Unfold returns events whose Fold is r: the way to replay a stored run through a
+// renderer that works live.
+func Unfold(r *Run) []Event {
+	head := *r
+	head.Rows, head.Notices, head.Sums, head.Err = nil, nil, nil, nil
+	var out []Event
+	seq := map[End]int64{}
+	add := func(e Event) {
+		if e.End == "" {
+			e.End = r.End
+		}
+		seq[e.End]++
+		e.Seq = seq[e.End]
+		out = append(out, e)
+	}
+	if len(r.Streams) > 0 || r.Wire != nil && r.Wire.TestStarted {
+		before := head
+		before.Streams = nil
+		add(Event{Kind: KindConnected, Head: &before})
+	}
+	add(Event{Kind: KindStart, Head: &head})
+	for i := range r.Rows {
+		add(Event{Kind: KindInterval, End: r.Rows[i].End, T: r.Rows[i].Stop, Interval: &r.Rows[i]})
+	}
+	for i := range r.Notices {
+		add(Event{Kind: KindNotice, Notice: &r.Notices[i]})
+	}
+	if r.Finished() {
+		add(Event{Kind: KindFinish, Finish: &Finish{
+			Streams: r.Streams, CPU: r.CPU, Wire: r.Wire, Path: &r.Test.Path, Usage: r.Usage, Elapsed: r.Elapsed,
+		}})
+	}
+	if r.Err != nil {
+		add(Event{Kind: KindError, Err: r.Err})
+	}
+	return out
+}
+
+// Finished reports whether totals exist (of at least one end).
+func (r *Run) Finished() bool {
+	for _, s := range r.Streams {
+		if s.Sender != nil || s.Receiver != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Intervals returns the rows of one end, omitted ones included, in order.
+func (r *Run) Intervals(e End) []Interval {
+	var out []Interval
+	for _, row := range r.Rows {
+		if row.End == e {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// Sum returns the sum of one direction, nil when there is none.
+func (r *Run) Sum(d Direction) *Sum {
+	for i := range r.Sums {
+		if r.Sums[i].Direction == d {
+			return &r.Sums[i]
+		}
+	}
+	return nil
+}
+
+func sums(r *Run) []Sum {
+	var out []Sum
+	for _, d := range []Direction{Up, Down} {
+		var snd, rcv []Total
+		var n int
+		for _, s := range r.Streams {
+			if s.Direction != d {
+				continue
+			}
+			n++
+			if s.Sender != nil {
+				snd = append(snd, *s.Sender)
+			}
+			if s.Receiver != nil {
+				rcv = append(rcv, *s.Receiver)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		sum := Sum{Direction: d, From: r.hostName(d.Sender()), To: r.hostName(d.Receiver())}
+		if len(snd) == n {
+			sum.Sender = addTotals(snd)
+		}
+		if len(rcv) == n {
+			sum.Receiver = addTotals(rcv)
+			g := sum.Receiver.Rate()
+			sum.Goodput = &g
+			sum.Fair = jain(rcv)
+		}
+		sum.Peak = peak(r, d)
+		out = append(out, sum)
+	}
+	return out
+}
+
+// addTotals sums counters; the time is the common window [max start, min end] when
+// it is not empty (M-TCP), else the span.
+func addTotals(ts []Total) *Total {
+	out := ts[0]
+	for _, t := range ts[1:] {
+		out.Bytes += t.Bytes
+		out.Start = max(out.Start, t.Start)
+		out.End = min(out.End, t.End)
+		out.Retransmits = addPtr(out.Retransmits, t.Retransmits)
+		out.Packets = addPtr(out.Packets, t.Packets)
+		out.Lost = addPtr(out.Lost, t.Lost)
+		out.OutOfOrder = addPtr(out.OutOfOrder, t.OutOfOrder)
+		out.OmittedPackets = addPtr(out.OmittedPackets, t.OmittedPackets)
+		out.OmittedLost = addPtr(out.OmittedLost, t.OmittedLost)
+	}
+	if len(ts) > 1 && out.Jitter != nil {
+		var sum float64
+		for _, t := range ts {
+			if t.Jitter == nil {
+				sum = 0
+				out.Jitter = nil
+				break
+			}
+			sum += *t.Jitter
+		}
+		if out.Jitter != nil {
+			mean := sum / float64(len(ts))
+			out.Jitter = &mean
+		}
+	}
+	if out.End <= out.Start {
+		for _, t := range ts {
+			out.Start = min(out.Start, t.Start)
+			out.End = max(out.End, t.End)
+		}
+	}
+	return &out
+}
+
+// addPtr adds two counts; an unknown one makes the sum unknown.
+func addPtr(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	s := *a + *b
+	return &s
+}
+
+// jain is Jain's fairness index (Σx)²/(n·Σx²) over the receivers' rates; nil for
+// one stream or no traffic.
+func jain(ts []Total) *float64 {
+	if len(ts) < 2 {
+		return nil
+	}
+	var s, q float64
+	for _, t := range ts {
+		x := t.Rate()
+		s += x
+		q += x * x
+	}
+	if q == 0 {
+		return nil
+	}
+	v := s * s / (float64(len(ts)) * q)
+	return &v
+}
+
+func peak(r *Run, d Direction) *float64 {
+	for _, e := range []End{d.Receiver(), d.Sender()} {
+		var rates []float64
+		for _, row := range r.Rows {
+			if row.End != e || row.Omitted || row.Partial {
+				continue
+			}
+			for _, s := range row.Sums {
+				if s.Direction == d {
+					rates = append(rates, s.BPS)
+				}
+			}
+		}
+		if len(rates) > 0 {
+			sort.Float64s(rates)
+			return &rates[len(rates)-1]
+		}
+	}
+	return nil
+}
+
+func (r *Run) hostName(e End) string {
+	if h := r.Hosts.Of(e); h != nil && h.Name != "" {
+		return h.Name
+	}
+	if len(r.Streams) > 0 {
+		if e == r.End {
+			return r.Streams[0].Local.Host
+		}
+		return r.Streams[0].Remote.Host
+	}
+	return string(e)
+}
