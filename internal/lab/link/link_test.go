@@ -333,6 +333,36 @@ func TestQueueRate(t *testing.T) {
 	}
 }
 
+// TestQueueGrows: what waits is known to the byte while the queue is emptied and
+// filled past each size that its memory had.
+func TestQueueGrows(t *testing.T) {
+	l := mustNew(t, link.Config{BitsPerSecond: 8e6}) // a byte takes 1 µs
+	var starts []time.Duration
+	var sizes []int
+	free, now := time.Duration(0), time.Duration(0)
+	for round := range 40 {
+		for i := range 37 {
+			size := 40 + (round*37+i)%1400
+			starts, sizes = append(starts, max(free, now)), append(sizes, size)
+			free = max(free, now) + time.Duration(size)*us
+			if d := l.Enqueue(now, size); d.Departure != free {
+				t.Fatalf("departs at %v, want %v", d.Departure, free)
+			}
+		}
+		now += 5 * ms
+		var want link.Count
+		for i, start := range starts {
+			if start > now {
+				want.Packets++
+				want.Bytes += int64(sizes[i])
+			}
+		}
+		if diff := cmp.Diff(want, l.Queued(now)); diff != "" {
+			t.Fatalf("at %v (-want +got):\n%s", now, diff)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	_, err := link.New(link.Config{BitsPerSecond: -1, Delay: -1, QueueBytes: -2, QueuePackets: -3, Loss: math.NaN()})
 	if err == nil {
