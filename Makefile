@@ -1,0 +1,53 @@
+# fullbore: build, test, measure. `make test` is all that CI runs.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+LDFLAGS  = -s -w -X github.com/fullbore-net/fullbore/internal/cli.Version=$(VERSION)
+TOOLS    = $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 60s
+export GOFLAGS = -buildvcs=false
+
+.PHONY: build run test peers lint unit interop script cross bench fuzz truth wine clean generate
+
+build: ## bin/fullbore
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/fullbore ./cmd/fullbore
+
+run: build ## measure this machine against itself
+	bin/fullbore test self -t 3
+
+# Fast things first: what fails should fail early.
+test: peers lint cross unit interop ## everything that CI runs
+
+peers: ## install the real programs that the tests talk to (Debian, root)
+	sh test/peers.sh
+
+lint: ## gofumpt, vet, staticcheck, layers
+	@out=$$($(TOOLS) gofumpt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofumpt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+	$(GO) test ./internal/archtest
+
+cross: ## every system that must compile
+	@set -e; for t in windows/amd64 windows/arm64 darwin/amd64 darwin/arm64 freebsd/amd64 freebsd/arm64 linux/arm64; do \
+		echo "build $$t"; GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/fullbore; done
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+
+unit: ## all packages, with the race detector, in random order
+	$(GO) test -race -shuffle on -timeout 15m $$($(GO) list ./... | grep -v /test/)
+
+interop: build ## whole programs against real peers
+	FULLBORE=$(CURDIR)/bin/fullbore $(GO) test -timeout 20m -p 1 ./test/...
+
+fuzz: ## each decoder for FUZZTIME
+	sh test/fuzz.sh $(FUZZTIME)
+
+bench: build ## pairs against each peer binary that is found; table into docs/benchmarks.md
+	$(GO) run ./test/bench -fullbore bin/fullbore -out docs/benchmarks.md
+
+truth: build ## every lab scenario live, in fit runs; table into docs/verdicts.md (root)
+	$(GO) run ./test/truth -fullbore bin/fullbore -out docs/verdicts.md
+
+generate: ## docs that come from tables: compat, schema, man pages
+	$(GO) test ./internal/cli/compat/... -update
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,46 @@
+// Package archtest keeps the layers apart: its test reads the import graph with
+// `go list` and fails when a package imports sideways, upwards, or a module that it
+// was not granted. The table below is the architecture; each row says why.
+package archtest
+
+// Room is a package (or a family, with a trailing /…) and what it may import.
+type Room struct {
+	Path    string   // below the module's path; "x/…" covers x and everything below it
+	Layer   int      // imports must lie on a lower layer
+	Also    []string // rooms of the same layer that may be imported, by path
+	Modules []string // third-party import path prefixes
+	Why     string
+}
+
+// Rooms is read from top to bottom; the first match counts.
+var Rooms = []Room{
+	{"result", 0, nil, nil, "the public model: std only, so that anybody can import it"},
+	{"internal/units", 0, nil, nil, "spelling of sizes, rates, durations: std only"},
+	{"internal/stats", 0, nil, nil, "formulas: pure"},
+	{"internal/bdp", 0, []string{"internal/units"}, nil, "window and layer arithmetic: pure; prints with units"},
+	{"internal/plan", 1, nil, nil, "what to do, as data"},
+	{"internal/osnet", 1, []string{"internal/plan"}, []string{"golang.org/x/sys", "golang.org/x/net"}, "sockets; options come from the plan"},
+	{"internal/oshost", 1, nil, []string{"golang.org/x/sys", "github.com/prometheus/procfs", "github.com/safchain/ethtool", "github.com/vishvananda/netlink"}, "host counters and facts"},
+	{"internal/cli/getopt", 1, nil, nil, "argument dialects: std only"},
+	{"internal/conclude", 1, nil, nil, "pure rules over one Run"},
+	{"internal/explain", 1, nil, nil, "texts about fields and codes"},
+	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
+	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},
+	{"internal/proto/iperf3", 3, nil, nil, "a protocol never sees another"},
+	{"internal/render/goldentest", 1, nil, []string{"github.com/google/go-cmp"}, "test helper: format classes"},
+	{"internal/render/live", 2, nil, []string{"charm.land"}, "the only room that may draw on a terminal"},
+	{"internal/render/plain", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/json", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/jsonstream", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/csv", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/iperf3json", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/iperf3text", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render", 3, nil, nil, "the list of outputs"},
+	{"internal/runner", 4, nil, []string{"github.com/oklog/ulid"}, "composition of one test"},
+	{"internal/lab/…", 4, []string{"internal/lab/…"}, []string{"golang.org/x/sys", "github.com/vishvananda", "github.com/goccy/go-yaml"}, "emulated paths"},
+	{"internal/cli/compat/iperf3", 5, nil, nil, "iperf3's command line as data"},
+	{"internal/cli", 7, nil, []string{"github.com/spf13", "golang.org/x/term"}, "the command line"},
+	{"internal/archtest", 7, nil, nil, "this table"},
+	{"cmd/fullbore", 8, nil, nil, "main only"},
+	{"test/…", 8, []string{"test/…"}, []string{"golang.org/x/sys", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "github.com/vishvananda"}, "programs and tests around the product"},
+}
