@@ -14,6 +14,9 @@ const (
 	KindNotice    Kind = "notice"
 	KindFinish    Kind = "finish" // totals known; last but for an error or notices
 	KindError     Kind = "error"  // the run broke off; no finish need follow
+
+	// KindConclusion is what looking at the whole run adds to it; the last event.
+	KindConclusion Kind = "conclusion"
 )
 
 // Event is one fact about a running test. A live view, the JSON stream and the
@@ -31,6 +34,8 @@ type Event struct {
 	Notice   *Notice   `json:"notice,omitempty"`
 	Finish   *Finish   `json:"finish,omitempty"`
 	Err      *Error    `json:"error,omitempty"`
+
+	Conclusion *Conclusion `json:"conclusion,omitempty"`
 }
 
 // Finish is the end of a test: the merged totals of both ends.
@@ -41,6 +46,21 @@ type Finish struct {
 	Path    *DataPath    `json:"path,omitempty"`
 	Usage   *ProcessCost `json:"process,omitempty"`
 	Elapsed float64      `json:"elapsed_s"`
+}
+
+// Conclusion carries the fields of Run that follow from all of its others.
+type Conclusion struct {
+	Summary string           `json:"summary"`
+	Flags   []string         `json:"flags,omitempty"`
+	Limits  []DirectionLimit `json:"limits,omitempty"`
+	Next    *Step            `json:"next,omitempty"`
+}
+
+// DirectionLimit is Sum.Limit and Sum.Shares of one direction.
+type DirectionLimit struct {
+	Direction Direction `json:"direction"`
+	Limit     string    `json:"limit,omitempty"`
+	Shares    *Shares   `json:"sender_time,omitempty"`
 }
 
 // Sink takes the events of a run, one after the other. Event must not block for

@@ -14,7 +14,8 @@ func Fold(events []Event) *Run {
 // Folder is Fold, one event at a time. The zero value is ready. It is not safe for
 // concurrent use.
 type Folder struct {
-	run Run
+	run    Run
+	limits []DirectionLimit
 }
 
 // Event implements Sink.
@@ -54,6 +55,9 @@ func (f *Folder) Event(e Event) {
 		r.Elapsed = e.Finish.Elapsed
 	case KindError:
 		r.Err = e.Err
+	case KindConclusion:
+		r.Summary, r.Flags, r.Next = e.Conclusion.Summary, e.Conclusion.Flags, e.Conclusion.Next
+		f.limits = e.Conclusion.Limits
 	}
 }
 
@@ -68,7 +72,24 @@ func (f *Folder) Run() *Run {
 	r.Rows = append([]Interval{}, r.Rows...)
 	r.Notices = append([]Notice{}, r.Notices...)
 	r.Sums = sums(&r)
+	for _, l := range f.limits {
+		if s := r.Sum(l.Direction); s != nil {
+			s.Limit, s.Shares = l.Limit, l.Shares
+		}
+	}
 	return &r
+}
+
+// Conclusion returns the conclusions that r holds, nil when none were drawn.
+func (r *Run) Conclusion() *Conclusion {
+	if r.Summary == "" {
+		return nil
+	}
+	c := &Conclusion{Summary: r.Summary, Flags: r.Flags, Next: r.Next}
+	for _, s := range r.Sums {
+		c.Limits = append(c.Limits, DirectionLimit{s.Direction, s.Limit, s.Shares})
+	}
+	return c
 }
 
 // Unfold returns events whose Fold is r: the way to replay a stored run through a
@@ -76,6 +97,7 @@ func (f *Folder) Run() *Run {
 func Unfold(r *Run) []Event {
 	head := *r
 	head.Rows, head.Notices, head.Sums, head.Err = nil, nil, nil, nil
+	head.Summary, head.Flags, head.Next = "", nil, nil
 	var out []Event
 	seq := map[End]int64{}
 	add := func(e Event) {
@@ -105,6 +127,9 @@ func Unfold(r *Run) []Event {
 	}
 	if r.Err != nil {
 		add(Event{Kind: KindError, Err: r.Err})
+	}
+	if c := r.Conclusion(); c != nil {
+		add(Event{Kind: KindConclusion, Conclusion: c})
 	}
 	return out
 }

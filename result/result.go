@@ -77,10 +77,17 @@ type Run struct {
 	Verdicts []Verdict    `json:"verdicts,omitempty"`
 	Flags    []string     `json:"flags,omitempty"` // validity flags of M-BASE, e.g. "unsteady"
 	Summary  string       `json:"summary,omitempty"`
+	Next     *Step        `json:"next,omitempty"`  // nil = nothing worth doing follows from this run
 	Err      *Error       `json:"error,omitempty"` // set when the run broke off; what was measured is kept
 	Wire     *Wire        `json:"wire,omitempty"`  // facts of the protocol that a faithful renderer needs
 	Elapsed  float64      `json:"elapsed_s"`       // wall time from connect to close
 	Usage    *ProcessCost `json:"process,omitempty"`
+}
+
+// Step is a command worth typing next.
+type Step struct {
+	Command string `json:"command"`
+	Why     string `json:"why"` // what it would show or mend
 }
 
 // Tool names a program and its release.
@@ -382,9 +389,22 @@ type Sum struct {
 	// nil when the receiver's count is not known.
 	Goodput *float64 `json:"goodput_bps"`
 	// Peak and the quantiles are over the receiver's counted intervals, else the sender's.
-	Peak  *float64 `json:"peak_bps,omitempty"`
-	Fair  *float64 `json:"jain,omitempty"` // Jain's index over the streams' receiver rates
-	Limit string   `json:"limit,omitempty"`
+	Peak *float64 `json:"peak_bps,omitempty"`
+	Fair *float64 `json:"jain,omitempty"` // Jain's index over the streams' receiver rates
+	// Limit is what held the direction back (M-LIMIT, `fullbore explain limit`); "unknown"
+	// when the counters do not say, "" when it was not asked.
+	Limit  string  `json:"limit,omitempty"`
+	Shares *Shares `json:"sender_time,omitempty"` // nil = the sender's kernel did not tell
+}
+
+// Shares splits the sender's time by what its sockets waited for: fractions of the
+// measured time, mean over the streams, adding up to 1 (M-LIMIT; Linux tcpi_busy_time,
+// tcpi_rwnd_limited, tcpi_sndbuf_limited).
+type Shares struct {
+	Idle    float64 `json:"idle"`    // nothing to send: the application
+	Window  float64 `json:"window"`  // the receiver's window was full
+	Buffer  float64 `json:"buffer"`  // the send buffer was too small
+	Network float64 `json:"network"` // the rest: congestion control and the path
 }
 
 // CPUs is the CPU cost at both ends over the test as the protocol reports it
@@ -433,6 +453,12 @@ type HostSample struct {
 	NIC      *NICDelta   `json:"nic,omitempty"`
 	Softnet  *Softnet    `json:"softnet,omitempty"`
 	StealMax float64     `json:"steal_max"` // largest steal share of a core
+	// WorkerLoad is (running + waiting for a CPU)/interval of this program's busiest
+	// thread, 0..1 (Linux /proc/self/task/*/schedstat); nil = unknown.
+	WorkerLoad *float64 `json:"worker_load,omitempty"`
+	// Throttled is the share of the interval in which a CPU quota (cgroup) held this
+	// program; nil = unknown or no quota.
+	Throttled *float64 `json:"throttled,omitempty"`
 }
 
 // CoreShare splits one core's time; the fields add up to 1.

@@ -1,0 +1,43 @@
+package result_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+func TestConclusionSurvivesUnfold(t *testing.T) {
+	total := &result.Total{End: 10, Bytes: 1e9}
+	events := []result.Event{
+		{Kind: result.KindStart, End: result.Client, Seq: 1, Head: &result.Run{
+			Schema: result.Schema, End: result.Client,
+			Streams: []result.Stream{{ID: 1, Direction: result.Up, Local: result.Addr{Host: "10.0.0.1"}, Remote: result.Addr{Host: "10.0.0.2"}}},
+		}},
+		{Kind: result.KindFinish, End: result.Client, Seq: 2, Finish: &result.Finish{
+			Streams: []result.Stream{{ID: 1, Direction: result.Up, Local: result.Addr{Host: "10.0.0.1"}, Remote: result.Addr{Host: "10.0.0.2"}, Sender: total, Receiver: total}},
+		}},
+		{Kind: result.KindConclusion, End: result.Client, Seq: 3, Conclusion: &result.Conclusion{
+			Summary: "it is fast", Flags: []string{"unsteady"}, Next: &result.Step{Command: "fullbore doctor", Why: "look"},
+			Limits: []result.DirectionLimit{{Direction: result.Up, Limit: "receive-window", Shares: &result.Shares{Window: 0.9, Network: 0.1}}},
+		}},
+	}
+	run := result.Fold(events)
+	sum := run.Sum(result.Up)
+	if run.Summary != "it is fast" || sum.Limit != "receive-window" || sum.Shares.Window != 0.9 || run.Next == nil {
+		t.Fatalf("the conclusion is not in the run: %+v, %+v", run, sum)
+	}
+	if diff := cmp.Diff(run, result.Fold(result.Unfold(run))); diff != "" {
+		t.Error("replayed run differs (-run +replayed):\n" + diff)
+	}
+	replay := result.Unfold(run)
+	for _, e := range replay {
+		if e.Head != nil && (e.Head.Summary != "" || e.Head.Flags != nil || e.Head.Next != nil) {
+			t.Errorf("%s: its head knows the end already", e.Kind)
+		}
+	}
+	if last := replay[len(replay)-1].Kind; last != result.KindConclusion {
+		t.Errorf("last event is %s", last)
+	}
+}
