@@ -1,0 +1,8 @@
+//go:build !linux
+
+package osnet
+
+import "errors"
+
+func usableCPUs() ([]int, error) { return nil, errors.ErrUnsupported }
+func setAffinity([]int) error    { return errors.ErrUnsupported }

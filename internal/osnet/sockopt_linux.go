@@ -1,0 +1,110 @@
+package osnet
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	optSndBuf      = sockopt{unix.SOL_SOCKET, unix.SO_SNDBUF, true}
+	optRcvBuf      = sockopt{unix.SOL_SOCKET, unix.SO_RCVBUF, true}
+	optReuseAddr   = sockopt{unix.SOL_SOCKET, unix.SO_REUSEADDR, true}
+	optMSS         = sockopt{unix.IPPROTO_TCP, unix.TCP_MAXSEG, true}
+	optNoDelay     = sockopt{unix.IPPROTO_TCP, unix.TCP_NODELAY, true}
+	optTOS4        = sockopt{unix.IPPROTO_IP, unix.IP_TOS, true}
+	optTOS6        = sockopt{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, true}
+	optUserTimeout = sockopt{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, true}
+	optMTUDisc4    = sockopt{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, true}
+	optMTUDisc6    = sockopt{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, true}
+	// optNoPort lets the port be chosen at connect, per destination, instead of at bind (Linux 4.2).
+	optNoPort = sockopt{unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, true}
+)
+
+// bufferFactor is how many reported bytes stand for one that an application can use:
+// Linux doubles the value of SO_SNDBUF and SO_RCVBUF for its bookkeeping (socket(7)).
+const bufferFactor = 2
+
+func getInt(fd uintptr, level, name int) (int, error) {
+	return unix.GetsockoptInt(int(fd), level, name)
+}
+
+func setInt(fd uintptr, level, name, v int) error {
+	return unix.SetsockoptInt(int(fd), level, name, v)
+}
+
+func sendQueue(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }
+func recvQueue(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.SIOCINQ) }
+
+func congestion(fd uintptr) (string, error) {
+	return unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+}
+
+func setCongestion(fd uintptr, name string) error {
+	return unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+}
+
+func congestionAvailable() ([]string, error) {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(b)), nil
+}
+
+// setPacing uses the 64-bit form of the option (Linux 4.20); older kernels take the
+// lower half, so the value is read back.
+func setPacing(fd uintptr, bps int64) error {
+	want := uint64(math.MaxUint64)
+	if bps > 0 {
+		want = max(uint64(bps)/8, 1)
+	}
+	return unix.SetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, want)
+}
+
+func pacing(fd uintptr) (int64, error) {
+	v, n, err := getUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 4 && v == math.MaxUint32, v == math.MaxUint64:
+		return 0, nil
+	case v > math.MaxInt64/8:
+		return math.MaxInt64, nil
+	}
+	return int64(v) * 8, nil
+}
+
+// getUint64 reads an option that is 4 or 8 bytes long, depending on the kernel.
+func getUint64(fd uintptr, level, name int) (v uint64, size int, err error) {
+	n := uint32(8)
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(&v)), uintptr(unsafe.Pointer(&n)), 0)
+	if e != 0 {
+		return 0, 0, e
+	}
+	if n == 4 {
+		v = uint64(*(*uint32)(unsafe.Pointer(&v)))
+	}
+	return v, int(n), nil
+}
+
+func bindDevice(fd uintptr, dev string) error {
+	return unix.BindToDevice(int(fd), dev)
+}
+
+func setDontFragment(fd uintptr, v6 bool) error {
+	if v6 {
+		if err := optMTUDisc6.set(fd, unix.IPV6_PMTUDISC_DO); err != nil {
+			return err
+		}
+	}
+	return optMTUDisc4.set(fd, unix.IP_PMTUDISC_DO)
+}
+
+func isAddrNotAvail(err error) bool { return errors.Is(err, unix.EADDRNOTAVAIL) }
+func isAddrInUse(err error) bool    { return errors.Is(err, unix.EADDRINUSE) }
