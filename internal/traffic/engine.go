@@ -1,0 +1,490 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Engine runs one test's flows at one end. Wait, Snapshot and Steer may be called
+// from any goroutine; the other methods by one at a time.
+type Engine struct {
+	cfg     Config
+	streams []*stream
+	movers  []mover
+	path    result.DataPath
+	notices []result.Notice
+
+	t0      time.Time
+	started bool
+	rate    atomic.Int64 // per flow now: Bitrate and Steer, under MaxRate
+	cap     int64        // per flow share of MaxRate; 0 = none
+	q       quota
+
+	// received counts against a receiver's Bytes/Blocks rule; receiveTarget is
+	// math.MaxInt64 while there is none.
+	received      atomic.Int64
+	receiveTarget atomic.Int64
+	watchReceived bool
+
+	stopSend atomic.Bool
+	stopRecv atomic.Bool
+	drain    atomic.Bool // receivers read what the kernel holds before they leave
+	quit     chan struct{}
+	senders  group
+	readers  group
+
+	fired    chan struct{} // closed by fire
+	fireOnce sync.Once
+	reason   Reason
+	cut      atomic.Bool // ended by cancel or timeout: a limited run is not complete
+
+	halt      chan struct{} // ends the clock goroutine
+	clockDone chan struct{}
+
+	mu    sync.Mutex // guards what follows and the marks of streams
+	ax    axis
+	rows  []*result.Interval // made, not yet emitted
+	final *Totals
+	usage struct{ base, end usage }
+
+	sourceMu, sinkMu sync.Mutex
+	closeOnce        sync.Once
+}
+
+// mover is a worker: it moves the bytes of the flows it owns.
+type mover interface {
+	// run moves bytes until its flows ended or were told to stop. It is the goroutine's body.
+	run()
+	// kick makes a run that is blocked notice its stop flag soon. It may be called often.
+	kick()
+	sends() bool
+}
+
+// group counts the goroutines of one direction; done is closed by the last.
+type group struct {
+	left atomic.Int32
+	done chan struct{}
+}
+
+func (g *group) leave() {
+	if g.left.Add(-1) == 0 {
+		close(g.done)
+	}
+}
+
+// New checks cfg and takes over the flows' sockets, also on error (then they are closed).
+func New(cfg Config, flows []Flow) (*Engine, error) {
+	if cfg.BlockSize == 0 {
+		cfg.BlockSize = plan.DefaultTCPBlock
+	}
+	if cfg.Transport == "" {
+		cfg.Transport = plan.TCP
+	}
+	if cfg.Bytes > 0 || cfg.Blocks > 0 {
+		cfg.Limited = true
+	}
+	e := &Engine{
+		cfg: cfg, quit: make(chan struct{}), fired: make(chan struct{}),
+		halt: make(chan struct{}), clockDone: make(chan struct{}),
+	}
+	for _, f := range flows {
+		e.streams = append(e.streams, &stream{Flow: f, e: e})
+	}
+	if err := validate(cfg, flows); err != nil {
+		e.closeSockets()
+		return nil, err
+	}
+	if cfg.MaxRate > 0 {
+		e.cap = max(1, cfg.MaxRate/int64(len(flows)))
+	}
+	e.setRate(cfg.Bitrate)
+	e.q.block = int64(cfg.BlockSize)
+	e.q.exact = cfg.Source != nil
+	e.q.budgeted = cfg.MaxBytes > 0
+	e.q.budget.Store(cfg.MaxBytes)
+	e.receiveTarget.Store(math.MaxInt64)
+	e.watchReceived = cfg.Bytes > 0 || cfg.Blocks > 0
+	if err := e.build(); err != nil {
+		e.closeSockets()
+		return nil, err
+	}
+	return e, nil
+}
+
+func validate(cfg Config, flows []Flow) error {
+	var errs []error
+	bad := func(cond bool, field string, v any, want string) {
+		if cond {
+			errs = append(errs, &plan.FieldError{Field: field, Value: v, Want: want})
+		}
+	}
+	bad(len(flows) == 0, "flows", 0, "give at least one")
+	bad(cfg.Transport != plan.TCP, "transport", cfg.Transport, "must be tcp")
+	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
+	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
+	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
+	bad(cfg.Bytes > 0 && cfg.Blocks > 0, "blocks", cfg.Blocks, "give only one of bytes and blocks")
+	bad(cfg.Bitrate < 0, "bitrate", cfg.Bitrate, "must not be negative")
+	bad(cfg.Burst < 0, "burst", cfg.Burst, "must not be negative")
+	bad(cfg.MaxRate < 0, "max_rate", cfg.MaxRate, "must not be negative")
+	bad(cfg.MaxBytes < 0, "max_bytes", cfg.MaxBytes, "must not be negative")
+	bad(cfg.Interval < 0, "interval", cfg.Interval, "must not be negative")
+	bad(cfg.Duration < 0, "duration", cfg.Duration, "must not be negative")
+	bad(cfg.Omit < 0, "omit", cfg.Omit, "must not be negative")
+	for i, f := range flows {
+		bad(f.Conn == nil, fmt.Sprintf("flows[%d].conn", i), nil, "must be set")
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("traffic: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// build makes the movers.
+func (e *Engine) build() error {
+	for _, s := range e.streams {
+		e.movers = append(e.movers, newPortable(s))
+		if s.Send {
+			e.path.Tx = "copy"
+		} else {
+			e.path.Rx = "copy"
+		}
+	}
+	if e.cfg.Source != nil && e.path.Tx != "" {
+		e.path.Tx = "file"
+	}
+	if e.cfg.Sink != nil && e.path.Rx != "" {
+		e.path.Rx = "file"
+	}
+	e.path.Pacing = "none"
+	if e.rate.Load() > 0 {
+		e.path.Pacing = "sleep"
+	}
+	e.path.Worker = "goroutine"
+	if e.cfg.Receive == plan.Discard && e.path.Rx == "copy" {
+		e.notices = append(e.notices, result.Notice{
+			Code: "discard-unavailable", End: e.cfg.End, Level: result.Info,
+			Text: "payload is copied out of the kernel: this system cannot discard it there",
+		})
+	}
+	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" {
+		e.notices = append(e.notices, result.Notice{
+			Code: "zerocopy-unavailable", End: e.cfg.End, Level: result.Info,
+			Text: "payload is copied into the kernel: this system has no zero-copy send",
+		})
+	}
+	return nil
+}
+
+// now is the engine's clock: ns since t0, monotonic.
+func (e *Engine) now() int64 { return int64(time.Since(e.t0)) }
+
+func (e *Engine) setRate(bps int64) {
+	if e.cap > 0 && (bps <= 0 || bps > e.cap) {
+		bps = e.cap
+	}
+	e.rate.Store(bps)
+}
+
+// Start begins the test: it is t0 of all times.
+func (e *Engine) Start() {
+	if e.started {
+		return
+	}
+	e.started = true
+	e.t0 = time.Now()
+	e.senders.done, e.readers.done = make(chan struct{}), make(chan struct{})
+	for _, m := range e.movers {
+		if m.sends() {
+			e.senders.left.Add(1)
+		} else {
+			e.readers.left.Add(1)
+		}
+	}
+	if e.senders.left.Load() == 0 {
+		close(e.senders.done)
+	}
+	if e.readers.left.Load() == 0 {
+		close(e.readers.done)
+	}
+	e.begin()
+	for _, n := range e.notices {
+		e.emit(result.Event{Kind: result.KindNotice, Notice: &n})
+	}
+	for _, m := range e.movers {
+		go e.work(m)
+	}
+	go e.clock()
+}
+
+// work runs one mover; it ends when the mover's flows ended or were stopped.
+func (e *Engine) work(m mover) {
+	m.run()
+	if m.sends() {
+		e.senders.leave()
+	} else {
+		e.readers.leave()
+	}
+}
+
+// fire records the first stop rule.
+func (e *Engine) fire(r Reason) {
+	e.fireOnce.Do(func() {
+		e.reason = r
+		if r == ReceiveTimeout {
+			e.cut.Store(true)
+		}
+		if r == Duration || r == Budget {
+			e.stopSend.Store(true)
+		}
+		if r == Budget {
+			e.stopRecv.Store(true)
+		}
+		close(e.fired)
+	})
+}
+
+// Wait returns the first stop rule that is met. When ctx ends before, it returns
+// Cancelled and ctx's cause. PeerClosed comes with the first flow's error, if any.
+// Wait stops nothing by itself, but senders that reached Duration, Bytes, Blocks, the
+// budget or the end of the file send no more.
+func (e *Engine) Wait(ctx context.Context) (Reason, error) {
+	select {
+	case <-e.fired:
+	default:
+		select {
+		case <-e.fired:
+		case <-ctx.Done():
+			e.cut.Store(true)
+			return Cancelled, context.Cause(ctx)
+		}
+	}
+	if e.reason == PeerClosed {
+		for _, s := range e.streams {
+			if err := s.failure(); err != nil {
+				return e.reason, err
+			}
+		}
+	}
+	return e.reason, nil
+}
+
+// StopSend stops the senders and returns when none is in a write any more, within
+// about 250 ms whatever the peer does.
+func (e *Engine) StopSend() {
+	e.stopSend.Store(true)
+	e.leaveAll(true, &e.senders)
+	e.mark(true, false)
+}
+
+// StopReceive stops the receivers. With drain each first reads what its socket holds
+// at that moment. It returns when none reads any more, within about 250 ms.
+func (e *Engine) StopReceive(drain bool) {
+	e.drain.Store(drain)
+	e.stopRecv.Store(true)
+	e.leaveAll(false, &e.readers)
+	e.mark(false, false)
+}
+
+// leaveAll kicks the movers of one direction until all have left.
+func (e *Engine) leaveAll(send bool, g *group) {
+	if !e.started {
+		return
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		select {
+		case <-g.done:
+			return
+		default:
+		}
+		for _, m := range e.movers {
+			if m.sends() == send {
+				m.kick()
+			}
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-g.done:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// Drain returns when the peer has acknowledged all that was sent, or with ctx's error.
+// Flows that died count as drained. On systems that do not tell, it returns an error
+// wrapping errors.ErrUnsupported at once.
+func (e *Engine) Drain(ctx context.Context) error {
+	if !e.started {
+		return nil
+	}
+	pause := 200 * time.Microsecond
+	for {
+		left := 0
+		for _, s := range e.streams {
+			if !s.Send || s.drained != 0 || s.failure() != nil {
+				continue
+			}
+			n, err := s.sendQueue()
+			switch {
+			case errors.Is(err, errors.ErrUnsupported):
+				return fmt.Errorf("traffic: drain: %w", err)
+			case err != nil:
+				s.fail(fmt.Errorf("traffic: read send queue: %w", err))
+			case n == 0:
+				e.mu.Lock()
+				s.drained = max(e.now(), 1)
+				e.mu.Unlock()
+			default:
+				left++
+			}
+		}
+		if left == 0 {
+			e.mark(true, true)
+			return nil
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			e.mark(true, true)
+			return fmt.Errorf("traffic: drain: %d flows hold unacknowledged data: %w", left, context.Cause(ctx))
+		}
+		pause = min(pause*5/4, 5*time.Millisecond)
+	}
+}
+
+// Steer sets a new rate (payload bit/s per flow, 0 = unlimited), still under MaxRate.
+// The new schedule begins now.
+func (e *Engine) Steer(bps int64) {
+	e.setRate(bps)
+	for _, m := range e.movers {
+		if m.sends() {
+			m.kick()
+		}
+	}
+}
+
+// Close ends everything: sockets are closed and the engine's goroutines are gone when
+// it returns. It may be called at any time, more than once.
+func (e *Engine) Close() {
+	e.closeOnce.Do(func() {
+		if e.started {
+			e.StopSend()
+			e.StopReceive(false)
+			e.stopClock()
+		}
+		close(e.quit)
+		e.closeSockets()
+	})
+}
+
+func (e *Engine) closeSockets() {
+	for _, s := range e.streams {
+		if s.Conn != nil {
+			s.Conn.Close()
+		}
+	}
+}
+
+func (e *Engine) stopClock() {
+	e.mu.Lock()
+	select {
+	case <-e.halt:
+	default:
+		close(e.halt)
+	}
+	e.mu.Unlock()
+	<-e.clockDone
+}
+
+func (e *Engine) emit(ev result.Event) {
+	if e.cfg.Out == nil {
+		return
+	}
+	ev.End = e.cfg.End
+	ev.T = seconds(e.now())
+	e.cfg.Out.Event(ev)
+}
+
+func seconds(ns int64) float64 { return float64(ns) / float64(time.Second) }
+
+// noteReceived applies the receivers' rules to n bytes just counted.
+func (e *Engine) noteReceived(n int) {
+	if e.watchReceived && e.received.Add(int64(n)) >= e.receiveTarget.Load() {
+		if e.cfg.Blocks > 0 {
+			e.fire(Blocks)
+		} else {
+			e.fire(Bytes)
+		}
+	}
+	if e.q.received(n) {
+		e.fire(Budget)
+	}
+}
+
+// checkQuota fires when the senders' limit is met, and reports it.
+func (e *Engine) checkQuota() bool {
+	switch {
+	case e.q.met():
+		if e.cfg.Blocks > 0 {
+			e.fire(Blocks)
+		} else {
+			e.fire(Bytes)
+		}
+	case e.q.spent():
+		e.fire(Budget)
+	default:
+		return false
+	}
+	return true
+}
+
+// ended is called by a worker when a flow is over for itself.
+func (e *Engine) ended() {
+	allOver, readersOver, readers, files, fileEnds := true, true, 0, 0, 0
+	for _, s := range e.streams {
+		over := s.over.Load()
+		allOver = allOver && over
+		if !s.Send {
+			readers++
+			readersOver = readersOver && over
+		} else {
+			files++
+			if s.fileEnd.Load() {
+				fileEnds++
+			}
+		}
+	}
+	switch {
+	case files > 0 && fileEnds > 0 && fileEnds+e.deadSenders() >= files:
+		e.fire(FileEnd)
+	case readers > 0 && readersOver, allOver:
+		e.fire(PeerClosed)
+	}
+}
+
+func (e *Engine) deadSenders() int {
+	n := 0
+	for _, s := range e.streams {
+		if s.Send && s.over.Load() && !s.fileEnd.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+var errNoQueue = fmt.Errorf("length of the send queue: %w", errors.ErrUnsupported)
+
+// isEOF reports the peer's orderly end.
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }

@@ -1,0 +1,184 @@
+package traffic
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// stream is one flow's state. The counter and the claim belong to its worker, the
+// marks to the sampler (under Engine.mu).
+type stream struct {
+	ctr counter
+
+	Flow
+	e *Engine
+
+	// Owned by the worker.
+	pace    pacer
+	rate    int64 // pace follows it
+	left    int64 // of the block being written
+	claimed bool  // left counts against the limit
+	offset  int64 // into an io.ReaderAt Source
+
+	over    atomic.Bool // nothing more will move: died, EOF, or file ended
+	eof     atomic.Bool
+	fileEnd atomic.Bool
+	err     atomic.Pointer[error]
+
+	// Owned by the sampler.
+	base, prev mark
+	omitted    int64
+	drained    int64 // ns since t0
+	sum        summary
+	lastTCP    *mark // sample taken when the direction stopped
+}
+
+// mark is one sample of a stream.
+type mark struct {
+	at    int64 // ns since t0
+	bytes int64
+	tcp   *result.TCPInfo // nil = not available
+}
+
+func (s *stream) failure() error {
+	if p := s.err.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail records why the flow ended early; the first reason stays.
+func (s *stream) fail(err error) { s.err.CompareAndSwap(nil, &err) }
+
+// end marks the flow as over and tells the engine. Called by its worker.
+func (s *stream) end(err error) {
+	switch {
+	case err == nil:
+	case isEOF(err):
+		s.eof.Store(true)
+	default:
+		s.fail(err)
+	}
+	s.release()
+	s.over.Store(true)
+	s.e.ended()
+}
+
+// release gives the unwritten rest of a claim back.
+func (s *stream) release() {
+	if s.left > 0 {
+		s.e.q.settle(s.left, s.claimed)
+		s.left = 0
+	}
+}
+
+// next returns how many bytes to write now. With n = 0 the worker waits so many ns,
+// or, when wait is negative, has nothing to send until it is stopped.
+func (s *stream) next(now int64) (n int, wait int64) {
+	e := s.e
+	if r := e.rate.Load(); r != s.rate {
+		s.rate = r
+		s.pace.set(r, e.cfg.BlockSize, e.cfg.Burst, now)
+	}
+	if s.left == 0 {
+		if e.q.on() {
+			s.left, s.claimed = e.q.claim()
+			if s.left == 0 {
+				if e.checkQuota() {
+					return 0, -1
+				}
+				return 0, settleWait
+			}
+		} else {
+			s.left, s.claimed = e.q.block, false
+		}
+	}
+	got, wait := s.pace.allow(now, s.left)
+	return int(got), wait
+}
+
+// settleWait is how long a sender without a claim waits for the others to finish
+// theirs, or to give them back when they die.
+const settleWait = 5_000_000
+
+// wrote counts n bytes written at now.
+func (s *stream) wrote(n int, now int64) {
+	s.ctr.add(n, now)
+	s.pace.took(int64(n))
+	s.left -= int64(n)
+	if s.left == 0 && (s.claimed || s.e.q.budgeted) {
+		s.e.q.settle(0, s.claimed)
+		s.e.checkQuota()
+	}
+}
+
+// read counts n bytes read at now.
+func (s *stream) read(n int, now int64) {
+	s.ctr.add(n, now)
+	s.pace.took(int64(n))
+	if s.e.watchReceived || s.e.q.budgeted {
+		s.e.noteReceived(n)
+	}
+}
+
+// fill reads up to len(p) bytes of the Source.
+func (s *stream) fill(p []byte) (int, error) {
+	e := s.e
+	e.sourceMu.Lock()
+	defer e.sourceMu.Unlock()
+	if ra, ok := e.cfg.Source.(io.ReaderAt); ok {
+		n, err := ra.ReadAt(p, s.offset)
+		s.offset += int64(n)
+		if n > 0 && errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return n, err
+	}
+	return e.cfg.Source.Read(p)
+}
+
+func (s *stream) sink(p []byte) error {
+	e := s.e
+	e.sinkMu.Lock()
+	defer e.sinkMu.Unlock()
+	_, err := e.cfg.Sink.Write(p)
+	return err
+}
+
+// The parts of osnet.Conn that not every system has.
+type (
+	infoConn interface {
+		TCPInfo() (result.TCPInfo, error)
+	}
+	queueConn interface{ SendQueue() (int, error) }
+	recvConn  interface{ RecvQueue() (int, error) }
+)
+
+func (s *stream) tcpInfo() *result.TCPInfo {
+	c, ok := any(s.Conn).(infoConn)
+	if !ok {
+		return nil
+	}
+	i, err := c.TCPInfo()
+	if err != nil {
+		return nil
+	}
+	return &i
+}
+
+func (s *stream) sendQueue() (int, error) {
+	if c, ok := any(s.Conn).(queueConn); ok {
+		return c.SendQueue()
+	}
+	return 0, errNoQueue
+}
+
+func (s *stream) recvQueue() (int, error) {
+	if c, ok := any(s.Conn).(recvConn); ok {
+		return c.RecvQueue()
+	}
+	return 0, errNoQueue
+}

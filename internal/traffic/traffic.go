@@ -1,0 +1,153 @@
+// Package traffic is the engine: it moves payload over a set of flows, counts and
+// times it, and stops by rule. It knows no protocol: whoever agreed on the test
+// hands in connected sockets and a Config, calls Start, waits for a stop rule, and
+// takes Totals.
+//
+// The life of an Engine:
+//
+//	e, err := New(cfg, flows)     // takes the sockets over
+//	e.Start()                     // t0; workers run, intervals begin
+//	reason, err := e.Wait(ctx)    // the first stop rule
+//	e.StopSend()                  // no write is under way any more
+//	e.Drain(ctx)                  // optional: all sent bytes are acknowledged
+//	e.StopReceive(true)           // what the kernel holds is counted
+//	totals := e.Finish()          // the last row; no event follows
+//	e.Close()
+//
+// # Counting
+//
+// A flow's counter only grows and has one writer. Rows, the omitted part and totals
+// are differences between samples of it, so the bytes of the counted rows add up to
+// the total exactly, per stream.
+//
+// # What Total.Start and Total.End mean
+//
+// Start is 0: the instant of Start, or of the sample that ended the omitted part.
+// All flows of one direction share one End, so that their sum is taken over one
+// window. It is
+//
+//   - for a sender that was stopped (duration, cancel): when its last write had
+//     returned;
+//   - for a sender that ended by itself (bytes, blocks, end of file): when the last
+//     byte was acknowledged, if Drain saw that, else when the last write returned;
+//   - for a receiver of a limited run (Config.Limited): when the last byte was read,
+//     so that the way of the peer's goodbye does not lower the rate;
+//   - for any other receiver: when StopReceive took effect.
+//
+// A flow that died early shares the End of the others: it moved its bytes in that time.
+package traffic
+
+import (
+	"io"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Flow is one connected socket with payload going one way. The engine owns Conn
+// from New on.
+type Flow struct {
+	ID        int              // the protocol's stream id
+	Socket    int              // the number shown to people (result.Stream.Socket)
+	Direction result.Direction // which way payload goes
+	Conn      *osnet.Conn
+	Send      bool // this end sends
+}
+
+// Config says what to do with the flows. The zero value of a field means "none" or
+// "no rule" where its comment says nothing else.
+type Config struct {
+	End       result.End // which end this is; goes into events
+	Transport plan.Transport
+	BlockSize int   // bytes a write; 0 = plan.DefaultTCPBlock
+	Bitrate   int64 // payload bit/s per flow
+	Burst     int   // blocks sent back to back under Bitrate
+	// MaxRate (payload bit/s) and MaxBytes are budgets over all flows, both ways, from
+	// Start on, enforced: senders and readers are paced to an equal share of MaxRate; a
+	// sender never writes past MaxBytes, a receiver stops within one read of it.
+	MaxRate, MaxBytes int64
+
+	Duration, Omit time.Duration // Duration counts from the end of Omit; 0 = no time rule
+	// Bytes and Blocks end the run when the flows of one direction together have moved
+	// so much since the end of Omit. Senders stop by themselves after whole blocks:
+	// Bytes ≤ sent < Bytes + flows×BlockSize, and Blocks exactly.
+	Bytes, Blocks int64
+	// Limited says that bytes, blocks or a file end this run, here or at the peer. It
+	// decides what a receiver's Total.End is; set by itself when Bytes or Blocks is.
+	Limited  bool
+	Interval time.Duration // length of a row; 0 = one row at the end (and none for Omit)
+
+	Send      plan.Send
+	Receive   plan.Receive
+	Repeating bool // payload is "0123456789…" instead of random bytes
+	// Source is what senders send in file mode, Sink where receivers write; nil = payload
+	// and discard. A Source that is an io.ReaderAt is sent whole by every sending flow;
+	// any other is shared between them. Calls of Read and Write are serialised.
+	Source     io.Reader
+	Sink       io.Writer
+	SourceSize int64
+
+	Affinity       []int         // CPUs for the workers, in turn
+	ReceiveTimeout time.Duration // no byte on any receiving flow for so long ends the run
+	// Host is called once per row, on the sampling goroutine.
+	Host func() *result.HostSample
+	// Out gets KindInterval events and notices, one at a time, until Finish returns. The
+	// caller stamps Seq.
+	Out          result.Sink
+	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
+}
+
+// Reason says which stop rule ended a run.
+type Reason int
+
+// The reasons. PeerClosed: all receiving flows ended, or all flows are dead.
+const (
+	Duration Reason = iota + 1
+	Bytes
+	Blocks
+	Budget
+	FileEnd
+	PeerClosed
+	ReceiveTimeout
+	Cancelled
+)
+
+var reasonNames = [...]string{"none", "duration", "bytes", "blocks", "budget", "file-end", "peer-closed", "receive-timeout", "cancelled"}
+
+// String returns a stable word.
+func (r Reason) String() string {
+	if r < 0 || int(r) >= len(reasonNames) {
+		return "unknown"
+	}
+	return reasonNames[r]
+}
+
+// Totals is what a run moved. Times are seconds since the end of the omitted part.
+type Totals struct {
+	Flows []FlowTotal // in the order given to New
+	Path  result.DataPath
+	// Usage and CPU are this process's cost over the measured time (from the end of Omit);
+	// nil where the system does not tell. In a server with several tests at once they
+	// cover all of them.
+	Usage *result.ProcessCost
+	CPU   *result.CPU // percent of one core
+	// Elapsed is the measured time: end of Omit to the latest End of a flow.
+	Elapsed float64
+}
+
+// FlowTotal is one flow's share. Err is what ended it early: a write or read error,
+// or that of Source or Sink. A receiver that saw the peer's FIN has EOF set and no Err.
+type FlowTotal struct {
+	ID           int
+	Send         bool
+	Total        result.Total
+	LastByte     float64 // when the last byte was written or read; 0 with no bytes
+	Drained      float64 // sender: when Drain saw everything acknowledged; 0 = not seen
+	TCP          *result.TCPSummary
+	Err          error
+	EOF          bool
+	Blocks       int64 // whole blocks since the end of Omit
+	OmittedBytes int64
+}
