@@ -524,6 +524,11 @@ type Error struct {
 	// operating system's, 0 = none.
 	Number int `json:"number,omitempty"`
 	Errno  int `json:"errno,omitempty"`
+	// ErrnoText is the operating system's text for Errno, "" = none.
+	ErrnoText string `json:"errno_text,omitempty"`
+	// Reported: the other end sent this reason itself (iperf3's SERVER_ERROR), in
+	// contrast to what this end concluded from a closed connection or a state.
+	Reported bool `json:"reported,omitempty"`
 	// Interrupted: a signal ended it. Signal is its name as iperf3 prints it ("Interrupt(2)").
 	Interrupted bool   `json:"interrupted,omitempty"`
 	Signal      string `json:"signal,omitempty"`
