@@ -524,8 +524,6 @@ type Error struct {
 	// operating system's, 0 = none.
 	Number int `json:"number,omitempty"`
 	Errno  int `json:"errno,omitempty"`
-	// ErrnoText is the operating system's text for Errno, "" = none.
-	ErrnoText string `json:"errno_text,omitempty"`
 	// Reported: the other end sent this reason itself (iperf3's SERVER_ERROR), in
 	// contrast to what this end concluded from a closed connection or a state.
 	Reported bool `json:"reported,omitempty"`
