@@ -23,6 +23,8 @@ var Rooms = []Room{
 	{"internal/oshost", 1, nil, []string{"golang.org/x/sys", "github.com/prometheus/procfs", "github.com/safchain/ethtool", "github.com/vishvananda/netlink"}, "host counters and facts"},
 	{"internal/cli/getopt", 1, nil, nil, "argument dialects: std only"},
 	{"internal/conclude", 1, nil, nil, "pure rules over one Run"},
+	{"internal/conclude/sample", 1, nil, nil, "made-up runs for the tests of conclusions and renderers"},
+	{"internal/render/screen", 1, nil, nil, "text cells that renderers share: clean, pad, sparkline"},
 	{"internal/explain", 1, nil, nil, "texts about fields and codes"},
 	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
 	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},

@@ -1,0 +1,252 @@
+package conclude
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Basis says whose count a headline is.
+type Basis int
+
+// From the best to none. The "so far" ones are added up from intervals because no
+// final count came: the run was interrupted or its peer lost.
+const (
+	None          Basis = iota
+	Received            // the receiver's total: the result
+	ReceivedSoFar       // the receiver's intervals
+	Sent                // the sender's total: what was offered, not what arrived
+	SentSoFar           // the sender's intervals
+)
+
+// Arrived reports whether the figure was counted by the receiver.
+func (b Basis) Arrived() bool { return b == Received || b == ReceivedSoFar }
+
+// Headline is the one figure of a direction, with its provenance.
+type Headline struct {
+	Basis   Basis
+	Bytes   int64
+	Seconds float64
+	BPS     float64
+}
+
+// HeadlineOf picks the figure that stands for direction d: what the receiver counted
+// wherever it is known, else what was sent, marked as such. An unknown one has Basis None.
+func HeadlineOf(run *result.Run, d result.Direction) Headline {
+	if s := run.Sum(d); s != nil && s.Receiver != nil {
+		return headline(Received, s.Receiver.Bytes, s.Receiver.Seconds())
+	}
+	if bytes, seconds, ok := soFar(run, d, d.Receiver()); ok {
+		return headline(ReceivedSoFar, bytes, seconds)
+	}
+	if s := run.Sum(d); s != nil && s.Sender != nil {
+		return headline(Sent, s.Sender.Bytes, s.Sender.Seconds())
+	}
+	if bytes, seconds, ok := soFar(run, d, d.Sender()); ok {
+		return headline(SentSoFar, bytes, seconds)
+	}
+	return Headline{}
+}
+
+func headline(b Basis, bytes int64, seconds float64) Headline {
+	return Headline{Basis: b, Bytes: bytes, Seconds: seconds, BPS: result.Rate(bytes, seconds)}
+}
+
+// soFar adds up the counted rows of one end.
+func soFar(run *result.Run, d result.Direction, e result.End) (bytes int64, seconds float64, ok bool) {
+	for _, s := range counted(run, d, e, true) {
+		bytes += s.Bytes
+		seconds += s.Stop - s.Start
+		ok = true
+	}
+	return bytes, seconds, ok
+}
+
+// counted returns the sums of direction d in the rows of end e that are not omitted.
+func counted(run *result.Run, d result.Direction, e result.End, partial bool) []result.IntervalSum {
+	var out []result.IntervalSum
+	for _, row := range run.Rows {
+		if row.End != e || row.Omitted || row.Partial && !partial {
+			continue
+		}
+		for _, s := range row.Sums {
+			if s.Direction == d {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// direction is what is known about one direction of a run.
+type direction struct {
+	dir      result.Direction
+	from, to string
+	streams  []*result.Stream
+	sum      *result.Sum
+	head     Headline
+	sent     int64                // bytes the sender counted, so far or in all; 0 when unknown
+	rows     []result.IntervalSum // whole counted rows of rowsEnd
+	rowsEnd  result.End           // the receiver where its intervals are known, else the sender
+	rates    []float64            // of rows
+	shares   *result.Shares
+	verdict  verdict
+}
+
+func look(run *result.Run, d result.Direction) *direction {
+	out := &direction{dir: d, sum: run.Sum(d), head: HeadlineOf(run, d)}
+	out.from, out.to = Label(run, d)
+	if out.sum.Sender != nil {
+		out.sent = out.sum.Sender.Bytes
+	} else {
+		out.sent, _, _ = soFar(run, d, d.Sender())
+	}
+	for i := range run.Streams {
+		if run.Streams[i].Direction == d {
+			out.streams = append(out.streams, &run.Streams[i])
+		}
+	}
+	for _, e := range []result.End{d.Receiver(), d.Sender()} {
+		if out.rows = counted(run, d, e, false); len(out.rows) > 0 {
+			out.rowsEnd = e
+			break
+		}
+	}
+	for _, s := range out.rows {
+		out.rates = append(out.rates, s.BPS)
+	}
+	out.shares = shares(run, out)
+	return out
+}
+
+// nothing reports whether payload was sent and the receiver knows of none.
+func (d *direction) nothing() bool {
+	return d.head.Basis.Arrived() && d.head.Bytes == 0 && d.sent > 0
+}
+
+// tcp returns the kernel's view of one stream at the end that sends, nil when unknown.
+func (d *direction) tcp(run *result.Run, s *result.Stream) *result.TCPSummary {
+	if run.End == d.dir.Sender() {
+		return s.TCP
+	}
+	return s.RemoteTCP
+}
+
+// telling reports whether the rows show the path's ups and downs. The receiver's do. The
+// sender's do only when a row holds several times what its buffers can: writes into a
+// buffer come in gulps.
+func (d *direction) telling(run *result.Run) bool {
+	if d.rowsEnd != d.dir.Sender() {
+		return len(d.rows) > 0
+	}
+	const times = 8
+	var buffers, bytes int64
+	for _, s := range d.streams {
+		switch t := d.tcp(run, s); {
+		case t != nil && t.MaxCwnd > 0:
+			buffers += 2 * t.MaxCwnd // what autotuning aims at
+		case s.Buffers != nil && run.End == d.dir.Sender():
+			buffers += s.Buffers.SndGranted
+		default:
+			return false
+		}
+	}
+	for _, r := range d.rows {
+		bytes += r.Bytes
+	}
+	return bytes/int64(len(d.rows)) >= times*buffers
+}
+
+// step is the usual length of a row, s.
+func (d *direction) step() float64 {
+	if len(d.rows) == 0 {
+		return 0
+	}
+	s := d.rows[len(d.rows)/2]
+	return s.Stop - s.Start
+}
+
+// Label names the hosts of direction d as "from" and "to": by the name a host gave
+// itself, else by its address, else by what the user typed. Two equal names (one
+// machine) get their role added, so that an arrow between them means something.
+func Label(run *result.Run, d result.Direction) (from, to string) {
+	client, server := EndName(run, result.Client), EndName(run, result.Server)
+	if client == server {
+		client += " (client)"
+		server += " (server)"
+	}
+	if d == result.Down {
+		return server, client
+	}
+	return client, server
+}
+
+// EndName names the host of one end.
+func EndName(run *result.Run, e result.End) string {
+	if h := run.Hosts.Of(e); h != nil && h.Name != "" {
+		return h.Name
+	}
+	if len(run.Streams) > 0 {
+		s := run.Streams[0]
+		if a := s.Local; e == run.End && a.Host != "" {
+			return a.Host
+		}
+		if a := s.Remote; e != run.End && a.Host != "" {
+			return a.Host
+		}
+	}
+	if e == result.Server && run.Test.Target != "" {
+		return run.Test.Target
+	}
+	if w := run.Wire; w != nil && e == result.Client && w.AcceptedFrom != nil && w.AcceptedFrom.Host != "" {
+		return w.AcceptedFrom.Host
+	}
+	return string(e)
+}
+
+// loopback reports whether the test never left this machine.
+func loopback(run *result.Run) bool {
+	if len(run.Streams) == 0 {
+		return false
+	}
+	a, err := netip.ParseAddr(run.Streams[0].Remote.Host)
+	return err == nil && a.IsLoopback()
+}
+
+// sameMachine reports whether both ends are known to share their CPUs.
+func sameMachine(run *result.Run) bool {
+	c, s := run.Hosts.Client, run.Hosts.Server
+	return loopback(run) || c != nil && s != nil && c.Name != "" && c.Name == s.Name && c.SystemInfo == s.SystemInfo
+}
+
+func seconds(s float64) string { return units.FormatDuration(time.Duration(s * 1e9)) }
+
+func rate(bps float64) string { return units.BitRate(bps + 0.5).String() }
+
+func size(bytes int64) string { return units.ByteSize(bytes).String() }
+
+// percent prints a share, 0..1, with as many digits as it deserves.
+func percent(share float64) string {
+	p := share * 100
+	switch {
+	case p == 0:
+		return "0 %"
+	case p < 0.001:
+		return "< 0.001 %"
+	case p < 0.0995:
+		return fmt.Sprintf("%.2g %%", p)
+	case p < 9.95:
+		return fmt.Sprintf("%.1f %%", p)
+	}
+	return fmt.Sprintf("%.0f %%", p)
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "one " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
