@@ -46,6 +46,7 @@ type Finish struct {
 	Path    *DataPath    `json:"path,omitempty"`
 	Usage   *ProcessCost `json:"process,omitempty"`
 	Elapsed float64      `json:"elapsed_s"`
+	Zero    *int64       `json:"zero_mono_ns,omitempty"` // see Run.Zero
 }
 
 // Conclusion carries the fields of Run that follow from all of its others.

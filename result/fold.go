@@ -53,6 +53,7 @@ func (f *Folder) Event(e Event) {
 		}
 		r.Usage = e.Finish.Usage
 		r.Elapsed = e.Finish.Elapsed
+		r.Zero = e.Finish.Zero
 	case KindError:
 		r.Err = e.Err
 	case KindConclusion:
@@ -122,7 +123,7 @@ func Unfold(r *Run) []Event {
 	}
 	if r.Finished() {
 		add(Event{Kind: KindFinish, Finish: &Finish{
-			Streams: r.Streams, CPU: r.CPU, Wire: r.Wire, Path: &r.Test.Path, Usage: r.Usage, Elapsed: r.Elapsed,
+			Streams: r.Streams, CPU: r.CPU, Wire: r.Wire, Path: &r.Test.Path, Usage: r.Usage, Elapsed: r.Elapsed, Zero: r.Zero,
 		}})
 	}
 	if r.Err != nil {

@@ -82,6 +82,10 @@ type Run struct {
 	Wire     *Wire        `json:"wire,omitempty"`  // facts of the protocol that a faithful renderer needs
 	Elapsed  float64      `json:"elapsed_s"`       // wall time from connect to close
 	Usage    *ProcessCost `json:"process,omitempty"`
+	// Zero is the reading of the recording end's own monotonic clock (Linux:
+	// CLOCK_MONOTONIC), in ns, at which its time axis is 0: the end of the omitted part.
+	// It lets a third point on the same machine be laid beside the run. nil = unknown.
+	Zero *int64 `json:"zero_mono_ns,omitempty"`
 }
 
 // Step is a command worth typing next.
