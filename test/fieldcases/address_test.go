@@ -1,0 +1,96 @@
+//go:build linux
+
+package fieldcases
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab"
+)
+
+// linkLocal returns the automatic fe80:: address of a device.
+func linkLocal(b *bench, ns *lab.Namespace, dev string) string {
+	b.Helper()
+	var addr string
+	b.until("the link-local address is usable", func() bool {
+		r, err := ns.Run(b.ctx(time.Minute), "ip", "-6", "-o", "addr", "show", "dev", dev, "scope", "link")
+		b.check(err)
+		f := strings.Fields(r.Stdout)
+		if len(f) < 4 || strings.Contains(r.Stdout, "tentative") {
+			return false
+		}
+		addr, _, _ = strings.Cut(f[3], "/")
+		return true
+	})
+	return addr
+}
+
+// F12: link-local addresses need a zone, and work with one.
+func TestLinkLocal(t *testing.T) {
+	b := pair(t)
+	peer, own := linkLocal(b, b.net.Far, lab.PairFar), linkLocal(b, b.net.Near, lab.PairNear)
+	b.serve()
+	r := b.clientTo(peer, time.Minute, "-n", "64K")
+	if r.Code != 1 {
+		t.Errorf("no zone: exit %d", r.Code)
+	}
+	b.says(r.Stderr, "%", lab.PairNear)
+	for _, args := range [][]string{{}, {"-R"}, {"-B", own + "%" + lab.PairNear}} {
+		r := b.clientTo(peer+"%"+lab.PairNear, time.Minute, append(args, "-n", "64K", "-J")...)
+		if r.Code != 0 {
+			t.Errorf("%v: exit %d: %s%s", args, r.Code, r.Stdout, r.Stderr)
+			continue
+		}
+		if host := b.parse(r.Stdout).at("start.connected.0.remote_host").(string); !strings.HasPrefix(host, peer) {
+			t.Errorf("%v: remote host is %q", args, host)
+		}
+	}
+}
+
+// F13: a name with two addresses, a server on one of them.
+func TestTwoFamilies(t *testing.T) {
+	b := pair(t)
+	b.net.Near.SetHosts("127.0.0.1 localhost", lab.FarIPv6+" dualhost", lab.FarIPv4+" dualhost")
+	b.serve("-4")
+	r := b.clientTo("dualhost", time.Minute, "-n", "64K")
+	if r.Code != 0 {
+		t.Errorf("plain: exit %d: %s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	b.says(r.Stdout, lab.FarIPv4)
+	if r := b.clientTo("dualhost", time.Minute, "-4", "-n", "64K"); r.Code != 0 {
+		t.Errorf("-4: exit %d: %s", r.Code, r.Stderr)
+	}
+	r = b.clientTo("dualhost", time.Minute, "-6", "-n", "64K")
+	if r.Code != 1 {
+		t.Errorf("-6: exit %d", r.Code)
+	}
+	b.says(r.Stderr, lab.FarIPv6)
+	r = b.clientTo(lab.FarIPv4, time.Minute, "-6", "-n", "64K")
+	if r.Code != 1 {
+		t.Errorf("literal: exit %d", r.Code)
+	}
+	b.says(r.Stderr, "not an IPv6 address")
+}
+
+// F14 (TCP): reverse and both directions from behind NAT.
+func TestNAT(t *testing.T) {
+	b := routed(t)
+	b.check(b.net.Router.NFT(b.ctx(time.Minute), `table ip nat { chain p { type nat hook postrouting priority 100; oifname "`+lab.RouterFar+`" masquerade; } }
+table ip f { chain w { type filter hook forward priority 0; iifname "`+lab.RouterFar+`" ct state new drop; } }`))
+	r, err := b.net.Far.Run(b.ctx(time.Minute), "ip", "route", "del", "default")
+	b.check(err)
+	if r.Code != 0 {
+		t.Fatal(r.Stderr)
+	}
+	b.serve()
+	for _, args := range [][]string{{"-R"}, {"-P", "3", "-R"}, {"--bidir"}} {
+		d := b.json(append(args, "-b", "1M", "-t", "1")...)
+		for _, sum := range []string{"end.sum_received", "end.sum_received_bidir_reverse"} {
+			if d.has(sum) && d.num(sum+".bytes") == 0 {
+				t.Errorf("%v: %s is zero", args, sum)
+			}
+		}
+	}
+}
