@@ -36,33 +36,50 @@ type Headline struct {
 // HeadlineOf picks the figure that stands for direction d: what the receiver counted
 // wherever it is known, else what was sent, marked as such. An unknown one has Basis None.
 func HeadlineOf(run *result.Run, d result.Direction) Headline {
-	if s := run.Sum(d); s != nil && s.Receiver != nil {
-		return headline(Received, s.Receiver.Bytes, s.Receiver.Seconds())
+	var sum result.Sum
+	if s := run.Sum(d); s != nil {
+		sum = *s
 	}
-	if bytes, seconds, ok := soFar(run, d, d.Receiver()); ok {
-		return headline(ReceivedSoFar, bytes, seconds)
-	}
-	if s := run.Sum(d); s != nil && s.Sender != nil {
-		return headline(Sent, s.Sender.Bytes, s.Sender.Seconds())
-	}
-	if bytes, seconds, ok := soFar(run, d, d.Sender()); ok {
-		return headline(SentSoFar, bytes, seconds)
+	for _, c := range []struct {
+		basis Basis
+		total *result.Total
+	}{
+		{Received, sum.Receiver},
+		{ReceivedSoFar, SoFar(run, d, d.Receiver())},
+		{Sent, sum.Sender},
+		{SentSoFar, SoFar(run, d, d.Sender())},
+	} {
+		if t := c.total; t != nil {
+			return Headline{Basis: c.basis, Bytes: t.Bytes, Seconds: t.Seconds(), BPS: t.Rate()}
+		}
 	}
 	return Headline{}
 }
 
-func headline(b Basis, bytes int64, seconds float64) Headline {
-	return Headline{Basis: b, Bytes: bytes, Seconds: seconds, BPS: result.Rate(bytes, seconds)}
+// SoFar adds up the counted rows of end e for direction d: what stands in for a total
+// that never came. It is nil when there are none.
+func SoFar(run *result.Run, d result.Direction, e result.End) *result.Total {
+	var t *result.Total
+	for _, s := range counted(run, d, e, true) {
+		if t == nil {
+			t = &result.Total{Start: s.Start, End: s.Stop, Bytes: s.Bytes, Retransmits: s.Retransmits, Packets: s.Packets, Lost: s.Lost, Jitter: s.Jitter}
+			continue
+		}
+		t.End = s.Stop
+		t.Bytes += s.Bytes
+		t.Retransmits, t.Packets, t.Lost = add(t.Retransmits, s.Retransmits), add(t.Packets, s.Packets), add(t.Lost, s.Lost)
+		t.Jitter = s.Jitter
+	}
+	return t
 }
 
-// soFar adds up the counted rows of one end.
-func soFar(run *result.Run, d result.Direction, e result.End) (bytes int64, seconds float64, ok bool) {
-	for _, s := range counted(run, d, e, true) {
-		bytes += s.Bytes
-		seconds += s.Stop - s.Start
-		ok = true
+// add adds two counts; an unknown one makes the sum unknown.
+func add(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
 	}
-	return bytes, seconds, ok
+	v := *a + *b
+	return &v
 }
 
 // counted returns the sums of direction d in the rows of end e that are not omitted.
@@ -101,8 +118,8 @@ func look(run *result.Run, d result.Direction) *direction {
 	out.from, out.to = Label(run, d)
 	if out.sum.Sender != nil {
 		out.sent = out.sum.Sender.Bytes
-	} else {
-		out.sent, _, _ = soFar(run, d, d.Sender())
+	} else if t := SoFar(run, d, d.Sender()); t != nil {
+		out.sent = t.Bytes
 	}
 	for i := range run.Streams {
 		if run.Streams[i].Direction == d {

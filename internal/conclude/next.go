@@ -45,6 +45,8 @@ func whyFix(n result.Notice) string {
 		return "does it settle in a longer run?"
 	case NothingArrived:
 		return "if this works, full-size packets are dropped on the way and nobody says so"
+	case "window-clamped":
+		return "lets this host grant the window that was asked for"
 	case LocalDrops:
 		return "rings, queues and backlog of the host that dropped packets"
 	}

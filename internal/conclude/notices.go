@@ -183,6 +183,9 @@ func (c *conclusion) steadiness(d *direction) {
 
 // short reports runs under 30 s and runs that were still rising, with slow start's share.
 func (c *conclusion) short() {
+	if c.run.Test.Transport == "udp" {
+		return // no slow start
+	}
 	var texts []string
 	var measured float64
 	rising, brief := false, false
