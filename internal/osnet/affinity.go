@@ -37,15 +37,27 @@ func CPUList(cpus []int) string {
 	return strings.Join(parts, ",")
 }
 
-// UsableCPUs lists the CPUs on which this process may run.
-func UsableCPUs() ([]int, error) { return usableCPUs() }
+// UsableCPUs lists the CPUs on which this process may run, in order. Where the system
+// does not tell, the error wraps errors.ErrUnsupported.
+func UsableCPUs() ([]int, error) {
+	cpus, err := usableCPUs()
+	if err != nil {
+		return nil, fmt.Errorf("osnet: usable CPUs: %w", err)
+	}
+	return slices.Clone(cpus), nil
+}
 
-// SetAffinity pins the calling OS thread (runtime.LockOSThread first) to cpus. A CPU
-// that cannot be used is an *AffinityError.
+// SetAffinity pins the calling OS thread (runtime.LockOSThread first) to cpus; nil
+// allows all usable ones again. A CPU that cannot be used is an *AffinityError, and then
+// nothing is changed. A thread that a goroutine leaves locked ends with it, so a worker
+// need not take its pin back.
 func SetAffinity(cpus []int) error {
 	usable, err := usableCPUs()
 	if err != nil {
 		return fmt.Errorf("osnet: affinity: %w", err)
+	}
+	if len(cpus) == 0 {
+		cpus = usable
 	}
 	for _, c := range cpus {
 		if !slices.Contains(usable, c) {

@@ -6,14 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usableCPUs is read once, before this process pins a thread of its own.
+// maxCPUs is the largest CONFIG_NR_CPUS of any architecture.
+const maxCPUs = 8192
+
+// usableCPUs reads the calling thread's mask the first time it is asked, which is
+// before this process pins a thread of its own: SetAffinity asks first.
 var usableCPUs = sync.OnceValues(func() ([]int, error) {
-	set := unix.NewCPUSet(8192)
+	set := unix.NewCPUSet(maxCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, set); err != nil {
 		return nil, err
 	}
 	var cpus []int
-	for i := range 8192 {
+	for i := range maxCPUs {
 		if set.IsSet(i) {
 			cpus = append(cpus, i)
 		}
@@ -22,7 +26,7 @@ var usableCPUs = sync.OnceValues(func() ([]int, error) {
 })
 
 func setAffinity(cpus []int) error {
-	set := unix.NewCPUSet(8192)
+	set := unix.NewCPUSet(maxCPUs)
 	for _, c := range cpus {
 		set.Set(c)
 	}

@@ -137,7 +137,3 @@ func (c *Conn) isTCP() bool {
 	_, ok := c.nc.(*net.TCPConn)
 	return ok
 }
-
-// isIPv6Socket reports whether the socket's family is IPv6, which it also is for IPv4 peers
-// of a dual-stack listener.
-func isIPv6Socket(fd uintptr) bool { return socketFamily(fd) == 6 }

@@ -1,12 +1,14 @@
-//go:build unix
+//go:build linux || darwin || freebsd
 
 package osnet
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
 
-func duplicate(fd uintptr) (int, error) {
-	return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-}
+	"golang.org/x/sys/unix"
+)
+
+func duplicate(fd uintptr) (int, error) { return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }
 
 func closeDescriptor(fd int) error { return unix.Close(fd) }
 
@@ -24,10 +26,23 @@ func socketFamily(fd uintptr) int {
 	return 0
 }
 
-func socketBuffers(fd uintptr) (snd, rcv int, err error) {
-	if snd, err = optSndBuf.get(fd); err != nil {
-		return 0, 0, err
+func hasIPv6() bool {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return false
 	}
-	rcv, err = optRcvBuf.get(fd)
-	return snd, rcv, err
+	defer unix.Close(fd)
+	return unix.Bind(fd, &unix.SockaddrInet6{Addr: [16]byte{15: 1}}) == nil
+}
+
+func isAddrNotAvail(err error) bool  { return errors.Is(err, unix.EADDRNOTAVAIL) }
+func isAddrInUse(err error) bool     { return errors.Is(err, unix.EADDRINUSE) }
+func isNoPermission(err error) bool  { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
+func isNoFamily(err error) bool      { return errors.Is(err, unix.EAFNOSUPPORT) }
+func isBufferRefused(err error) bool { return errors.Is(err, unix.ENOBUFS) }
+func isOutOfPorts(err error) bool    { return errors.Is(err, unix.EAGAIN) }
+func isInvalid(err error) bool       { return errors.Is(err, unix.EINVAL) }
+func isTimedOut(err error) bool      { return errors.Is(err, unix.ETIMEDOUT) }
+func isTooManyFiles(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }

@@ -2,45 +2,67 @@ package osnet
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/fullbore-net/fullbore/result"
 )
 
-func TestDialListenApply(t *testing.T) {
-	ctx := context.Background()
-	ln, err := Listen(ctx, "tcp", netip.MustParseAddrPort("[::]:0"), Options{})
+func TestMain(m *testing.M) {
+	// Before any test moves its thread to a namespace: the answer is for the process.
+	Capabilities()
+	goleak.VerifyTestMain(m)
+}
+
+func loopback(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+}
+
+// mustListen listens on addr until the test ends.
+func mustListen(t *testing.T, addr string, o Options) *Listener {
+	t.Helper()
+	ln, err := Listen(context.Background(), "tcp", netip.MustParseAddrPort(addr), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	port := netip.MustParseAddrPort(ln.Addr().String()).Port()
-	c, n, err := Dial(ctx, "tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), Options{Window: 65536, MSS: 1200, TOS: 184, Congestion: "reno"})
-	if err != nil || len(n) != 0 {
-		t.Fatal(n, err)
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln.(*Listener)
+}
+
+func portOf(ln net.Listener) uint16 { return netip.MustParseAddrPort(ln.Addr().String()).Port() }
+
+// pair connects to ln at host with co and accepts with so, until the test ends.
+func pair(t *testing.T, ln *Listener, host string, co, so Options) (client, server *Conn) {
+	t.Helper()
+	client, cn, server, sn := pairNotices(t, ln, host, co, so)
+	if len(cn) != 0 || len(sn) != 0 {
+		t.Fatalf("notices: client %v, server %v", cn, sn)
 	}
-	defer c.Close()
+	return client, server
+}
+
+func pairNotices(t *testing.T, ln *Listener, host string, co, so Options) (client *Conn, cn []result.Notice, server *Conn, sn []result.Notice) {
+	t.Helper()
+	client, cn, err := Dial(context.Background(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(host), portOf(ln)), co)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
 	nc, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewConn(nc)
-	defer s.Close()
-	if n, err := Apply(s, Options{Window: 65536, TOS: 184, Congestion: "reno", NoDelay: true}); err != nil || len(n) != 0 {
-		t.Fatal(n, err)
-	}
-	if tos, err := s.TOS(); err != nil || tos != 184 {
-		t.Fatal(tos, err)
-	}
-	ti, err := c.TCPInfo()
-	t.Logf("%+v %v", ti, err)
-	if ti.MSS == 0 || ti.MSS > 1200 {
-		t.Fatal(ti.MSS)
-	}
-	fd, err := c.Detach()
-	if err != nil || fd < 0 {
+	server = NewConn(nc)
+	t.Cleanup(func() { _ = server.Close() })
+	if sn, err = Apply(server, so); err != nil {
 		t.Fatal(err)
 	}
-	if q, err := c.SendQueue(); err != nil || q != 0 {
-		t.Fatal(q, err)
-	}
+	return client, cn, server, sn
+}
+
+func addrPort(host string, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(host), port)
 }

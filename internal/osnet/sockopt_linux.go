@@ -1,9 +1,9 @@
 package osnet
 
 import (
-	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
@@ -18,16 +18,29 @@ var (
 	optNoDelay     = sockopt{unix.IPPROTO_TCP, unix.TCP_NODELAY, true}
 	optTOS4        = sockopt{unix.IPPROTO_IP, unix.IP_TOS, true}
 	optTOS6        = sockopt{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, true}
-	optUserTimeout = sockopt{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, true}
+	optUserTimeout = sockopt{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, true} // milliseconds (Linux 2.6.37)
+	optKeepAlive   = sockopt{unix.SOL_SOCKET, unix.SO_KEEPALIVE, true}
+	optKeepIdle    = sockopt{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, true}
+	optKeepIntvl   = sockopt{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, true}
+	optKeepCount   = sockopt{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, true}
 	optMTUDisc4    = sockopt{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, true}
 	optMTUDisc6    = sockopt{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, true}
-	// optNoPort lets the port be chosen at connect, per destination, instead of at bind (Linux 4.2).
-	optNoPort = sockopt{unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, true}
+	// optLatePort lets the kernel choose the port at connect, per destination, instead
+	// of at bind, so that one source address serves more connections than the ephemeral
+	// range has ports (Linux 4.2).
+	optLatePort = sockopt{unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, true}
 )
 
-// bufferFactor is how many reported bytes stand for one that an application can use:
-// Linux doubles the value of SO_SNDBUF and SO_RCVBUF for its bookkeeping (socket(7)).
-const bufferFactor = 2
+const (
+	// bufferFactor is how many reported bytes stand for one that an application can
+	// use: Linux doubles SO_SNDBUF and SO_RCVBUF for its bookkeeping (socket(7)).
+	bufferFactor = 2
+	sndBufLimit  = "net.core.wmem_max"
+	rcvBufLimit  = "net.core.rmem_max"
+	// tosCaveat would say that a set TOS need not reach the wire.
+	tosCaveat     = ""
+	portRangeName = "net.ipv4.ip_local_port_range"
+)
 
 func getInt(fd uintptr, level, name int) (int, error) {
 	return unix.GetsockoptInt(int(fd), level, name)
@@ -39,6 +52,24 @@ func setInt(fd uintptr, level, name, v int) error {
 
 func sendQueue(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }
 func recvQueue(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.SIOCINQ) }
+
+// sysctl reads a value below /proc/sys, "" when there is none.
+func sysctl(name string) string {
+	b, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func raiseLimits(names []string, bytes int64) string { return sysctlCommand(names, bytes) }
+
+func widenPorts() string { return `sysctl -w net.ipv4.ip_local_port_range="1024 65535"` }
+
+func portOwner(port uint16) string { return "ss -tulnp sport = :" + itoa(port) }
+
+// portRange returns the ports that the kernel hands out, "" when it cannot be read.
+func portRange() string { return strings.Join(strings.Fields(sysctl(portRangeName)), "-") }
 
 func congestion(fd uintptr) (string, error) {
 	return unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -56,22 +87,27 @@ func congestionAvailable() ([]string, error) {
 	return strings.Fields(string(b)), nil
 }
 
-// setPacing uses the 64-bit form of the option (Linux 4.20); older kernels take the
-// lower half, so the value is read back.
-func setPacing(fd uintptr, bps int64) error {
-	want := uint64(math.MaxUint64)
-	if bps > 0 {
-		want = max(uint64(bps)/8, 1)
-	}
-	return unix.SetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, want)
+func congestionAllowed() []string {
+	return strings.Fields(sysctl("net.ipv4.tcp_allowed_congestion_control"))
 }
 
+// setPacing uses the 64-bit form of SO_MAX_PACING_RATE (Linux 4.20); the value is in
+// bytes per second and all ones is no limit.
+func setPacing(fd uintptr, bps int64) error {
+	rate := uint64(math.MaxUint64)
+	if bps > 0 {
+		rate = max(uint64(bps)/8, 1)
+	}
+	return unix.SetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, rate)
+}
+
+// pacing reads the limit back: a kernel before 4.20 has 32 bits and answers so.
 func pacing(fd uintptr) (int64, error) {
-	v, n, err := getUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+	v, size, err := getUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
 	switch {
 	case err != nil:
 		return 0, err
-	case n == 4 && v == math.MaxUint32, v == math.MaxUint64:
+	case size == 4 && v == math.MaxUint32, v == math.MaxUint64:
 		return 0, nil
 	case v > math.MaxInt64/8:
 		return math.MaxInt64, nil
@@ -93,9 +129,7 @@ func getUint64(fd uintptr, level, name int) (v uint64, size int, err error) {
 	return v, int(n), nil
 }
 
-func bindDevice(fd uintptr, dev string) error {
-	return unix.BindToDevice(int(fd), dev)
-}
+func bindDevice(fd uintptr, dev string) error { return unix.BindToDevice(int(fd), dev) }
 
 func setDontFragment(fd uintptr, v6 bool) error {
 	if v6 {
@@ -105,6 +139,3 @@ func setDontFragment(fd uintptr, v6 bool) error {
 	}
 	return optMTUDisc4.set(fd, unix.IP_PMTUDISC_DO)
 }
-
-func isAddrNotAvail(err error) bool { return errors.Is(err, unix.EADDRNOTAVAIL) }
-func isAddrInUse(err error) bool    { return errors.Is(err, unix.EADDRINUSE) }
