@@ -1,0 +1,91 @@
+// Package forward carries packets between two TUN devices by the schedules of two
+// link.Link: the live half of the emulated path.
+//
+// It runs as a process of its own (Start, Main), because its only virtue is
+// punctuality: one thread, no garbage collection, no other goroutine that could hold
+// it up. It measures its own faults, so that whoever uses the path knows whether the
+// path was what it claims to be: how late each packet was written, what was lost
+// unasked, and what really left (package truth).
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab/link"
+	"github.com/fullbore-net/fullbore/internal/lab/truth"
+)
+
+// MinMTU and MaxMTU bound the packets carried: the smallest that IPv6 permits
+// (RFC 8200 §5) and the largest IP packet.
+const (
+	MinMTU = 1280
+	MaxMTU = link.MaxPacket
+)
+
+// Config is what the process is told on its standard input.
+type Config struct {
+	// Links holds the schedule from device a to device b, then from b to a.
+	Links [2]link.Config `json:"links"`
+	// MTU is the devices' MTU, bytes.
+	MTU int `json:"mtu"`
+	// Truth asks for the series of package truth. They grow with the run, by some 24
+	// bytes a flow and millisecond, so an endless run goes without.
+	Truth bool `json:"truth"`
+}
+
+// Validate reports every fault of c.
+func (c Config) Validate() error {
+	var errs []error
+	if c.MTU < MinMTU || c.MTU > MaxMTU {
+		errs = append(errs, fmt.Errorf("forward: mtu %d is outside %d..%d", c.MTU, MinMTU, MaxMTU))
+	}
+	for i, l := range c.Links {
+		if err := l.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("forward: link %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Report is the state of both directions at one moment. Times are CLOCK_MONOTONIC.
+type Report struct {
+	Start time.Duration `json:"start_ns"` // when the first packet could have been taken
+	Now   time.Duration `json:"now_ns"`   // when this report was made
+	CPU   time.Duration `json:"cpu_ns"`   // user and system time of the process
+	// Directions: from a to b, then from b to a.
+	Directions [2]Direction `json:"directions"`
+}
+
+// Direction is what one direction has done so far.
+type Direction struct {
+	Link link.Stats `json:"link"`    // asked: what the schedule took, dropped and lost
+	Out  link.Count `json:"out"`     // written into the far device
+	Held link.Count `json:"held"`    // in the queue or on the wire now
+	Late Lateness   `json:"late_ns"` // of the writes
+	// Failed counts writes that the far device refused, by the name of the error: packets
+	// that were lost without having been asked to be.
+	Failed map[string]int64 `json:"failed,omitempty"`
+	// Flows is the TCP payload that left, when Config.Truth asks for it.
+	Flows []truth.Flow `json:"flows,omitempty"`
+	// Untracked is TCP payload of connections whose start was not seen.
+	Untracked int64 `json:"untracked_bytes,omitempty"`
+}
+
+// Between returns the TCP payload bytes of all flows that left for the first time
+// from t0 to t1, CLOCK_MONOTONIC.
+func (d *Direction) Between(t0, t1 time.Duration) (bytes float64) {
+	for i := range d.Flows {
+		bytes += d.Flows[i].Between(t0, t1)
+	}
+	return bytes
+}
+
+// InOrderBetween is Between for bytes before which nothing is missing any more.
+func (d *Direction) InOrderBetween(t0, t1 time.Duration) (bytes float64) {
+	for i := range d.Flows {
+		bytes += d.Flows[i].InOrderBetween(t0, t1)
+	}
+	return bytes
+}

@@ -1,0 +1,317 @@
+package forward
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fullbore-net/fullbore/internal/lab/link"
+	"github.com/fullbore-net/fullbore/internal/lab/truth"
+)
+
+// grain is the shortest sleep while packets are due: a wake-up costs a virtual machine
+// some 30 µs of processor time (measured), more than the packet that it is for, so
+// packets that are due within a grain share one. It bounds what the loop itself adds to
+// a packet's lateness, and to the time until a packet is taken.
+const grain = 50 * time.Microsecond
+
+// pullBatch is how many packets are read from one device before due packets of the
+// other direction get their turn: 32 reads take some 50 µs.
+const pullBatch = 32
+
+// loop owns both directions. Only its thread touches them.
+type loop struct {
+	dirs    [2]*direction
+	clock   clock
+	start   time.Duration
+	timeout unix.Timespec // of wait, here so that it is not allocated each time
+
+	wake int              // eventfd: a request is waiting
+	asks chan chan frozen // closed to stop
+}
+
+// direction carries packets from src to dst.
+type direction struct {
+	src, dst int // descriptors, non-blocking
+	link     *link.Link
+	pending  ring // scheduled, in order of their time
+	pool     pool
+	truth    *truth.Tracker // nil: not asked for
+
+	late    lateHist
+	out     link.Count
+	held    link.Count
+	failed  map[syscall.Errno]int64
+	drained bool // the last read found the device empty
+}
+
+// clock reads CLOCK_MONOTONIC through the vDSO: Go's own monotonic reading is that
+// clock less a constant (runtime.nanotime), found once.
+type clock struct {
+	base   time.Time
+	offset time.Duration
+}
+
+func newClock() (clock, error) {
+	var ts unix.Timespec
+	best, c := time.Hour, clock{}
+	// The shortest bracket of several, in case the thread is interrupted in one.
+	for range 20 {
+		base := time.Now()
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			return c, fmt.Errorf("forward: read CLOCK_MONOTONIC: %w", err)
+		}
+		if took := time.Since(base); took < best {
+			best = took
+			c = clock{base: base, offset: time.Duration(ts.Nano()) - took/2}
+		}
+	}
+	return c, nil
+}
+
+func (c clock) now() time.Duration { return time.Since(c.base) + c.offset }
+
+func newLoop(cfg Config, a, b int) (*loop, error) {
+	clk, err := newClock()
+	if err != nil {
+		return nil, err
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("forward: eventfd: %w", err)
+	}
+	l := &loop{clock: clk, wake: wake, asks: make(chan chan frozen, 1)}
+	for i, ends := range [2][2]int{{a, b}, {b, a}} {
+		lk, err := link.New(cfg.Links[i])
+		if err != nil {
+			return nil, err
+		}
+		d := &direction{
+			src: ends[0], dst: ends[1], link: lk,
+			pool: pool{size: cfg.MTU}, failed: map[syscall.Errno]int64{},
+		}
+		if cfg.Truth {
+			d.truth = truth.NewTracker()
+		}
+		l.dirs[i] = d
+	}
+	return l, nil
+}
+
+// run carries packets until stop is called or a device fails. It locks its thread
+// and never unlocks it, as it changes the thread's timer slack and priority.
+func (l *loop) run() error {
+	runtime.LockOSThread()
+	if err := favourThread(); err != nil {
+		return err
+	}
+	l.start = l.clock.now()
+	fds := [3]unix.PollFd{
+		{Fd: int32(l.dirs[0].src), Events: unix.POLLIN},
+		{Fd: int32(l.dirs[1].src), Events: unix.POLLIN},
+		{Fd: int32(l.wake), Events: unix.POLLIN},
+	}
+	for {
+		for _, d := range l.dirs {
+			d.push(&l.clock)
+		}
+		for _, d := range l.dirs {
+			if err := d.pull(&l.clock); err != nil {
+				return err
+			}
+		}
+		if !l.dirs[0].drained || !l.dirs[1].drained {
+			continue
+		}
+		now := l.clock.now()
+		due, some := l.nextDue()
+		switch {
+		case some && due <= now:
+			continue
+		case some && due < now+grain:
+			nap(now + grain)
+			continue
+		}
+		if err := l.wait(fds[:], due-now, some); err != nil {
+			return err
+		}
+		if fds[2].Revents != 0 && !l.answer() {
+			return nil
+		}
+	}
+}
+
+// nextDue returns when the next packet has to be written; some is false when none
+// waits.
+func (l *loop) nextDue() (due time.Duration, some bool) {
+	for _, d := range l.dirs {
+		if d.pending.n == 0 {
+			continue
+		}
+		if first := d.pending.front().due; !some || first < due {
+			due, some = first, true
+		}
+	}
+	return due, some
+}
+
+// wait sleeps until a device has a packet, somebody asks for something or, if limited,
+// timeout has passed.
+func (l *loop) wait(fds []unix.PollFd, timeout time.Duration, limited bool) error {
+	var ts *unix.Timespec
+	if limited {
+		l.timeout = unix.NsecToTimespec(int64(timeout))
+		ts = &l.timeout
+	}
+	for i := range fds {
+		fds[i].Revents = 0 // left alone when the call is interrupted
+	}
+	if _, err := unix.Ppoll(fds, ts, nil); err != nil && err != unix.EINTR { // the runtime's own signals
+		return fmt.Errorf("forward: ppoll: %w", err)
+	}
+	return nil
+}
+
+// pull reads what the near device holds, at most a batch, and schedules it.
+func (d *direction) pull(c *clock) error {
+	d.drained = false
+	for range pullBatch {
+		buf := d.pool.get()
+		n, err := read(d.src, buf)
+		if err != 0 {
+			d.pool.put(buf)
+			if err == unix.EAGAIN {
+				d.drained = true
+				return nil
+			}
+			if err == unix.EINTR {
+				continue
+			}
+			return fmt.Errorf("forward: read from the device: %w", err)
+		}
+		decision := d.link.Enqueue(c.now(), n)
+		if decision.Drop != link.Delivered {
+			d.pool.put(buf)
+			continue
+		}
+		d.pending.push(packet{due: decision.Arrival, buf: buf, size: n})
+		d.held.Packets++
+		d.held.Bytes += int64(n)
+	}
+	return nil
+}
+
+// push writes what is due into the far device.
+func (d *direction) push(c *clock) {
+	for d.pending.n > 0 {
+		now := c.now()
+		if d.pending.front().due > now {
+			return
+		}
+		p := d.pending.pop()
+		d.late.add(now - p.due)
+		if d.truth != nil {
+			d.truth.Observe(now, p.buf[:p.size])
+		}
+		err := write(d.dst, p.buf[:p.size])
+		for err == unix.EINTR {
+			err = write(d.dst, p.buf[:p.size])
+		}
+		if err != 0 {
+			d.failed[err]++
+		} else {
+			d.out.Packets++
+			d.out.Bytes += int64(p.size)
+		}
+		d.held.Packets--
+		d.held.Bytes -= int64(p.size)
+		d.pool.put(p.buf)
+	}
+}
+
+// The calls of every round go past Go's scheduler: in a system call that it knows of,
+// its monitor thread takes the loop's P away every 10 ms and, having had something to
+// do, polls every 20 µs; that was a sixth of the process's time. So that a
+// collection can stop the loop all the same, none of them blocks for longer than a
+// grain, and each round calls functions whose prologue lets it be preempted (pull,
+// push); what blocks for long, wait, is an ordinary call.
+
+func read(fd int, p []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return int(n), e
+}
+
+func write(fd int, p []byte) syscall.Errno {
+	_, _, e := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	return e
+}
+
+// nap sleeps until the clock shows until, or a signal comes; the caller looks at the
+// clock in both cases.
+func nap(until time.Duration) {
+	ts := unix.NsecToTimespec(int64(until))
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME,
+		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+}
+
+// packet is a packet on its way.
+type packet struct {
+	due  time.Duration
+	buf  []byte
+	size int
+}
+
+// ring is a first-in-first-out queue that grows by doubling. Packets of one
+// direction arrive in the order in which they were sent.
+type ring struct {
+	buf  []packet // length is a power of two
+	head int
+	n    int
+}
+
+func (r *ring) front() *packet { return &r.buf[r.head] }
+
+func (r *ring) pop() packet {
+	p := r.buf[r.head]
+	r.head = (r.head + 1) & (len(r.buf) - 1)
+	r.n--
+	return p
+}
+
+func (r *ring) push(p packet) {
+	if r.n == len(r.buf) {
+		bigger := make([]packet, max(1024, 2*len(r.buf)))
+		k := copy(bigger, r.buf[r.head:])
+		copy(bigger[k:], r.buf[:r.head])
+		r.buf, r.head = bigger, 0
+	}
+	r.buf[(r.head+r.n)&(len(r.buf)-1)] = p
+	r.n++
+}
+
+// pool hands out buffers for one packet each, last in first out, so that a busy
+// path uses few and warm ones. It grows by about a megabyte at a time.
+type pool struct {
+	size int
+	free [][]byte
+}
+
+func (p *pool) get() []byte {
+	if len(p.free) == 0 {
+		n := max(8, 1<<20/p.size)
+		all := make([]byte, n*p.size)
+		for i := range n {
+			p.free = append(p.free, all[i*p.size:(i+1)*p.size:(i+1)*p.size])
+		}
+	}
+	last := len(p.free) - 1
+	b := p.free[last]
+	p.free = p.free[:last]
+	return b
+}
+
+func (p *pool) put(b []byte) { p.free = append(p.free, b) }
