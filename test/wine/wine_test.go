@@ -35,7 +35,7 @@ func prefix(t *testing.T) []string {
 	if _, err := os.Stat(dll); err != nil {
 		run(t, env, 5*time.Minute, wine64, "wineboot", "-i")
 		run(t, env, time.Minute, wine64, "reg", "add", `HKCU\Software\Wine`, "/v", "Version", "/d", "win10", "/f")
-		run(t, env, time.Minute, "x86_64-w64-mingw32-gcc", "-shared", "-o", dll, "processprng.c", "-ladvapi32")
+		run(t, env, time.Minute, "x86_64-w64-mingw32-gcc", "-shared", "-o", dll, "testdata/processprng.c", "-ladvapi32")
 	}
 	return env
 }
