@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/render/csv"
+	"github.com/fullbore-net/fullbore/internal/render/json"
+	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
+	"github.com/fullbore-net/fullbore/internal/render/live"
+	"github.com/fullbore-net/fullbore/internal/render/plain"
+	"github.com/fullbore-net/fullbore/internal/runner"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// outputOptions choose how a measuring command shows its runs.
+type outputOptions struct {
+	json, stream, csv, plain, quiet bool
+}
+
+func (o *outputOptions) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.json, "json", false, "print one JSON document per run (schema: docs/schema/run-1.json)")
+	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
+	f.BoolVar(&o.csv, "csv", false, "print intervals and totals as CSV")
+	f.BoolVar(&o.plain, "plain", false, "plain lines even on a terminal")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "only the closing sentence")
+}
+
+// output is the place where runs are shown. One is made per command.
+type output struct {
+	e     *env
+	o     outputOptions
+	runs  []*result.Run
+	many  bool
+	csv   *csv.Writer
+	lines *plain.Renderer
+}
+
+func (e *env) newOutput(o outputOptions, hosts int) (*output, error) {
+	n := 0
+	for _, set := range []bool{o.json, o.stream, o.csv, o.plain, o.quiet} {
+		if set {
+			n++
+		}
+	}
+	if n > 1 {
+		return nil, usagef("give only one of --json, --json-stream, --csv, --plain, --quiet")
+	}
+	return &output{e: e, o: o, many: hosts > 1}, nil
+}
+
+// measure runs p and shows it. The error is that of runner.Run.
+func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (*result.Run, error) {
+	e := out.e
+	var run *result.Run
+	var err error
+	switch {
+	case out.o.json:
+		run, err = r.Run(ctx, p, nil)
+		if run != nil {
+			if werr := json.Write(e.Out, run); werr != nil {
+				return run, werr
+			}
+		}
+	case out.o.stream:
+		s := jsonstream.New(e.Out)
+		run, err = r.Run(ctx, p, s)
+	case out.o.csv:
+		if out.csv == nil {
+			out.csv = csv.New(e.Out)
+		}
+		run, err = r.Run(ctx, p, out.csv)
+		if run != nil {
+			out.csv.Finish(run)
+		}
+	case out.o.quiet:
+		run, err = r.Run(ctx, p, nil)
+		if run != nil {
+			fmt.Fprintln(e.Out, run.Summary)
+		}
+	case e.Terminal && !e.NoColor && !out.o.plain:
+		run, err = out.liveRun(ctx, r, p)
+	default:
+		lines := plain.New(e.Out, out.plainOptions())
+		run, err = r.Run(ctx, p, lines)
+		if run != nil {
+			lines.End(run)
+		}
+	}
+	if run != nil {
+		out.runs = append(out.runs, run)
+		if err != nil && (out.o.csv || out.o.stream || out.o.quiet || out.o.json) {
+			e.printError(err)
+		}
+	}
+	return run, err
+}
+
+// liveRun shows the run on the terminal while it goes on, then leaves the plain end
+// block behind.
+func (out *output) liveRun(ctx context.Context, r *runner.Runner, p plan.Plan) (*result.Run, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	view := live.New(live.Options{
+		In: out.e.In, Out: out.e.Out,
+		Interrupt: func() {
+			cancel(&result.Error{Code: "interrupted", Text: "interrupted at the keyboard", Interrupted: true, Signal: "Interrupt(2)"})
+		},
+	})
+	done := make(chan error, 1)
+	go func() { done <- view.Run(ctx) }()
+	run, err := r.Run(ctx, p, view)
+	view.Close()
+	if verr := <-done; verr != nil && err == nil {
+		out.e.logger().Warn("live view", "err", verr)
+	}
+	if run != nil {
+		lines := plain.New(out.e.Out, out.plainOptions())
+		lines.End(run)
+	}
+	return run, err
+}
+
+func (out *output) plainOptions() plain.Options {
+	return plain.Options{Color: out.e.Terminal && !out.e.NoColor}
+}
+
+// Close prints the table over all runs where there were several hosts.
+func (out *output) Close() error {
+	if out.many && !out.o.json && !out.o.stream && !out.o.csv {
+		plain.Table(out.e.Out, out.runs, out.plainOptions())
+	}
+	return nil
+}
+
+// logger writes warnings of the inner works to stderr, without time stamps.
+func (e *env) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+var _ io.Closer = (*output)(nil)

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// commands is the list of native commands, in the order of the help text. Each
+// constructor lives in the cmd_ file of its name.
+var commands = []func(*env) *cobra.Command{
+	newTestCmd,
+	newServeCmd,
+	newLabCmd,
+	newIperf3Cmd,
+	newVersionCmd,
+	newManCmd,
+}
+
+const rootLong = `fullbore fills a network path, says how fast it really is, and names what
+holds it back, with proof from both ends. The other end may be an iperf3
+(3.1 … 3.21) or a fullbore; "self" stands for a server that fullbore starts
+on this machine, so that everything can be tried without a second host.
+
+Called as "iperf3" (or as "fullbore iperf3 …") it is a drop-in for that program.`
+
+const rootExample = `  fullbore test self                 try it on this machine
+  fullbore serve                     answer iperf3 and fullbore clients
+  fullbore test HOST                 up, then down, 10 s each
+  fullbore test HOST --down -P 8     eight streams from HOST to here
+  fullbore bdp 10G 10ms              window, BDP and the sysctl lines
+  fullbore doctor                    is this host fit to measure?
+  fullbore iperf3 -c HOST -R -J      exactly as iperf3`
+
+const rootExit = `Exit codes: 0 done and passed, 1 a limit was missed, 2 inconclusive, 3 usage,
+4 cannot connect, 5 refused or busy, 6 broke off (partial result printed),
+130 interrupted. The drop-ins use their originals' codes.`
+
+// native runs one native command.
+func (e *env) native(ctx context.Context, args []string) int {
+	root := e.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	e.printError(err)
+	return exitCode(err)
+}
+
+// root builds the command tree; completion and man pages come from it too.
+func (e *env) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "fullbore",
+		Short:         "How fast is this network path really, and what holds it back?",
+		Long:          rootLong + "\n\n" + rootExit,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       Version,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			u := usagef("unknown command %q", args[0])
+			for _, s := range cmd.SuggestionsFor(args[0]) {
+				u.Hints = append(u.Hints, "did you mean: fullbore "+s)
+			}
+			if len(u.Hints) == 0 {
+				u.Hints = append(u.Hints, "to measure towards a host: fullbore test "+args[0])
+			}
+			return u
+		},
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetIn(e.In)
+	root.SetOut(e.Out)
+	root.SetErr(e.Err)
+	root.SetVersionTemplate("fullbore {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &UsageError{Msg: err.Error(), Hints: []string{"see: " + cmd.CommandPath() + " --help"}}
+	})
+	for _, build := range commands {
+		cmd := build(e)
+		wrapArgs(cmd)
+		root.AddCommand(cmd)
+	}
+	return root
+}
+
+// wrapArgs turns cobra's complaints about positional words into usage errors.
+func wrapArgs(cmd *cobra.Command) {
+	check := cmd.Args
+	if check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			var usage *UsageError
+			if err == nil || errors.As(err, &usage) {
+				return err
+			}
+			return &UsageError{Msg: cmd.CommandPath() + ": " + err.Error(), Hints: []string{"see: " + cmd.CommandPath() + " --help"}}
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+func newVersionCmd(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(e.Out, "fullbore %s\n", Version)
+			return err
+		},
+	}
+}
+
+// indent puts two blanks before each line.
+func indent(w io.Writer, text string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+}

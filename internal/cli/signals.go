@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels
+// with a *result.Error as its cause; a second one ends the process at once. stop
+// gives the signals back. Outside a whole process (tests) no signal is touched.
+//
+// Its goroutine ends when stop is called.
+func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if !e.IsProcess {
+		return ctx, func() { cancel(nil) }
+	}
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		first := true
+		for {
+			select {
+			case s := <-ch:
+				if !first {
+					os.Exit(exitInterrupted)
+				}
+				first = false
+				cancel(interrupted(s))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(ch)
+		close(done)
+		cancel(nil)
+	}
+}
+
+// interrupted is the cause of a signal, worded as iperf3 names signals.
+func interrupted(s os.Signal) *result.Error {
+	name := s.String()
+	if n, ok := s.(syscall.Signal); ok {
+		word := map[syscall.Signal]string{syscall.SIGINT: "Interrupt", syscall.SIGTERM: "Terminated", syscall.SIGHUP: "Hangup"}[n]
+		if word != "" {
+			name = fmt.Sprintf("%s(%d)", word, int(n))
+		}
+	}
+	return &result.Error{Code: "interrupted", Text: "interrupted by signal " + name, Interrupted: true, Signal: name}
+}

@@ -1,0 +1,44 @@
+package runner
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// hostView is what this host can say about itself during one test.
+type hostView struct {
+	facts   *result.Host
+	sampler *oshost.Sampler
+}
+
+// newHostView looks at the host with the interface that leads to host (a name or an
+// address; unknown = the default route).
+func newHostView(ctx context.Context, host string, family int) *hostView {
+	var peer netip.Addr
+	if addrs, err := osnet.Resolve(ctx, host, family); err == nil && len(addrs) > 0 {
+		peer = addrs[0]
+	}
+	return hostViewTo(ctx, peer)
+}
+
+func hostViewTo(ctx context.Context, peer netip.Addr) *hostView {
+	name, err := oshost.InterfaceTo(peer)
+	if err != nil {
+		name = ""
+	}
+	return &hostView{
+		facts:   oshost.Facts(ctx, peer),
+		sampler: oshost.NewSampler(oshost.SamplerOptions{Interface: name}),
+	}
+}
+
+func (v *hostView) sample() *result.HostSample { return v.sampler.Sample() }
+
+func (v *hostView) close() { v.sampler.Close() }
+
+// hostFacts are those of this host as seen from its default route.
+func hostFacts(ctx context.Context) *result.Host { return oshost.Facts(ctx, netip.Addr{}) }
