@@ -1,4 +1,4 @@
-package iperf3json
+package cjson
 
 import (
 	"bytes"
@@ -14,11 +14,10 @@ const maxDepth = 1000
 
 var errDepth = errors.New("nested too deeply")
 
-// parse reads one JSON value from data, keeping the order of members. What follows it
-// is an error.
-func parse(data []byte) (any, error) {
+// Parse reads one JSON value from data. What follows it is an error.
+func Parse(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	v, err := parseValue(dec, 0)
+	v, err := next(dec, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +27,11 @@ func parse(data []byte) (any, error) {
 	return v, nil
 }
 
-// parseValue reads the next value. Of members with the same name the last one stays,
-// at its own place: most readers see that one.
-func parseValue(dec *json.Decoder, depth int) (any, error) {
+// Next reads the next value from dec. Of members with the same name the last one
+// stays, at its own place: most readers see that one.
+func Next(dec *json.Decoder) (any, error) { return next(dec, 0) }
+
+func next(dec *json.Decoder, depth int) (any, error) {
 	t, err := dec.Token()
 	if err != nil {
 		return nil, unexpectedEOF(err)
@@ -43,9 +44,9 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 		return nil, errDepth
 	}
 	if delim == '[' {
-		a := array{}
+		a := Array{}
 		for dec.More() {
-			v, err := parseValue(dec, depth+1)
+			v, err := next(dec, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +55,7 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 		_, err := dec.Token()
 		return a, unexpectedEOF(err)
 	}
-	o := &object{}
+	o := &Object{}
 	for dec.More() {
 		k, err := dec.Token()
 		if err != nil {
@@ -64,11 +65,11 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("member name %v", k)
 		}
-		v, err := parseValue(dec, depth+1)
+		v, err := next(dec, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		o.add(key, v)
+		o.Add(key, v)
 	}
 	if _, err := dec.Token(); err != nil {
 		return nil, unexpectedEOF(err)
@@ -78,17 +79,17 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 }
 
 // dedupe drops all but the last of members that share a name.
-func (o *object) dedupe() {
-	seen := make(map[string]bool, len(o.members))
-	kept := len(o.members)
-	for i := len(o.members) - 1; i >= 0; i-- {
-		if m := o.members[i]; !seen[m.key] {
-			seen[m.key] = true
+func (o *Object) dedupe() {
+	seen := make(map[string]bool, len(o.Members))
+	kept := len(o.Members)
+	for i := len(o.Members) - 1; i >= 0; i-- {
+		if m := o.Members[i]; !seen[m.Key] {
+			seen[m.Key] = true
 			kept--
-			o.members[kept] = m
+			o.Members[kept] = m
 		}
 	}
-	o.members = o.members[kept:]
+	o.Members = o.Members[kept:]
 }
 
 func unexpectedEOF(err error) error {

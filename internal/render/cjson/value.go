@@ -1,4 +1,7 @@
-package iperf3json
+// Package cjson prints JSON in the spelling of the C library cJSON, which iperf3 uses,
+// and reads JSON keeping the order of members. Scripts that grep iperf3's documents
+// depend on this layout.
+package cjson
 
 import (
 	"math"
@@ -7,47 +10,51 @@ import (
 	"unicode/utf8"
 )
 
-// The kinds of values: *object, array, string, float64, int, int64, bool and nil.
+// A value is *Object, Array, string, float64, int, int64, bool or nil.
 type (
-	// object keeps the order of its members, which scripts rely on.
-	object struct{ members []member }
-	member struct {
-		key   string
-		value any
+	// Object keeps the order of its members. The nil Object has none.
+	Object struct{ Members []Member }
+
+	// Member is a name and its value.
+	Member struct {
+		Key   string
+		Value any
 	}
-	array []any
+
+	// Array is a list of values.
+	Array []any
 )
 
-// add appends a member and returns o, so that objects read like the documents.
-func (o *object) add(key string, value any) *object {
-	o.members = append(o.members, member{key, value})
+// Add appends a member and returns o, so that objects in code read like documents.
+func (o *Object) Add(key string, value any) *Object {
+	o.Members = append(o.Members, Member{key, value})
 	return o
 }
 
-// get returns the value of the last member named key, nil when there is none.
-func (o *object) get(key string) any {
+// Get returns the value of the last member named key, nil when there is none.
+func (o *Object) Get(key string) any {
 	if o == nil {
 		return nil
 	}
-	for i := len(o.members) - 1; i >= 0; i-- {
-		if o.members[i].key == key {
-			return o.members[i].value
+	for i := len(o.Members) - 1; i >= 0; i-- {
+		if o.Members[i].Key == key {
+			return o.Members[i].Value
 		}
 	}
 	return nil
 }
 
-// pretty prints v in the layout of cJSON 1.7 (cJSON_Print): members on lines of their
-// own, indented by tabs, a tab after the colon, the elements of an array joined by a
-// comma and a blank.
-func pretty(dst []byte, v any) []byte {
+// AppendPretty appends v in the layout of cJSON 1.7 (cJSON_Print): members on lines of
+// their own, indented by tabs, a tab after the colon, the elements of an array joined
+// by a comma and a blank.
+func AppendPretty(dst []byte, v any) []byte {
 	p := printer{dst: dst, pretty: true}
 	p.value(v, 0)
 	return p.dst
 }
 
-// compact prints v without any white space (cJSON_PrintUnformatted).
-func compact(dst []byte, v any) []byte {
+// AppendCompact appends v without any white space (cJSON_PrintUnformatted).
+func AppendCompact(dst []byte, v any) []byte {
 	p := printer{dst: dst}
 	p.value(v, 0)
 	return p.dst
@@ -72,14 +79,14 @@ func (p *printer) value(v any, depth int) {
 		p.dst = appendNumber(p.dst, float64(v))
 	case float64:
 		p.dst = appendNumber(p.dst, v)
-	case array:
+	case Array:
 		p.array(v, depth)
-	case *object:
+	case *Object:
 		p.object(v, depth)
 	}
 }
 
-func (p *printer) array(a array, depth int) {
+func (p *printer) array(a Array, depth int) {
 	p.dst = append(p.dst, '[')
 	for i, v := range a {
 		if i > 0 {
@@ -93,22 +100,22 @@ func (p *printer) array(a array, depth int) {
 	p.dst = append(p.dst, ']')
 }
 
-func (p *printer) object(o *object, depth int) {
+func (p *printer) object(o *Object, depth int) {
 	p.dst = append(p.dst, '{')
 	if p.pretty {
 		p.dst = append(p.dst, '\n')
 	}
-	for i, m := range o.members {
+	for i, m := range o.Members {
 		if p.pretty {
 			p.tabs(depth + 1)
 		}
-		p.dst = appendString(p.dst, m.key)
+		p.dst = appendString(p.dst, m.Key)
 		p.dst = append(p.dst, ':')
 		if p.pretty {
 			p.dst = append(p.dst, '\t')
 		}
-		p.value(m.value, depth+1)
-		if i < len(o.members)-1 {
+		p.value(m.Value, depth+1)
+		if i < len(o.Members)-1 {
 			p.dst = append(p.dst, ',')
 		}
 		if p.pretty {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/render/cjson"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -43,7 +44,7 @@ func DecodeAll(data []byte) ([]*result.Run, error) {
 			break
 		}
 		dec := json.NewDecoder(bytes.NewReader(data))
-		v, err := parseValue(dec, 0)
+		v, err := cjson.Next(dec)
 		if err != nil {
 			return nil, fmt.Errorf("iperf3 json: document %d: %w", len(runs)+1, err)
 		}
@@ -76,8 +77,8 @@ func skipToDocument(data []byte) []byte {
 // follows the "end" event (the document of --json-stream-full-output, the next test)
 // is left in rest.
 func DecodeStream(data []byte) (run *result.Run, rest []byte, err error) {
-	start, intervals, end := &object{}, array{}, &object{}
-	doc := &object{}
+	start, intervals, end := &cjson.Object{}, cjson.Array{}, &cjson.Object{}
+	doc := &cjson.Object{}
 	seen := false
 	for n := 1; len(data) > 0; n++ {
 		line, after, _ := bytes.Cut(data, []byte("\n"))
@@ -85,33 +86,33 @@ func DecodeStream(data []byte) (run *result.Run, rest []byte, err error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		v, err := parse(line)
+		v, err := cjson.Parse(line)
 		if err != nil {
 			return nil, nil, fmt.Errorf("iperf3 json: line %d: %w", n, err)
 		}
-		o, _ := v.(*object)
-		name, ok := o.get("event").(string)
+		o, _ := v.(*cjson.Object)
+		name, ok := o.Get("event").(string)
 		if !ok {
 			return nil, nil, fmt.Errorf("iperf3 json: line %d: no event", n)
 		}
 		seen = true
-		switch value := o.get("data"); name {
+		switch value := o.Get("data"); name {
 		case "start":
-			start, _ = value.(*object)
+			start, _ = value.(*cjson.Object)
 		case "interval":
 			intervals = append(intervals, value)
 		case "end":
-			end, _ = value.(*object)
+			end, _ = value.(*cjson.Object)
 			rest = data
 			data = nil
 		default:
-			doc.add(name, value)
+			doc.Add(name, value)
 		}
 	}
 	if !seen {
 		return nil, nil, fmt.Errorf("iperf3 json: %w", ErrNoDocument)
 	}
-	doc.add("start", start).add("intervals", intervals).add("end", end)
+	doc.Add("start", start).Add("intervals", intervals).Add("end", end)
 	run, err = decodeDocument(doc)
 	if err != nil {
 		return nil, nil, fmt.Errorf("iperf3 json: %w", err)
@@ -121,7 +122,7 @@ func DecodeStream(data []byte) (run *result.Run, rest []byte, err error) {
 
 // decoder turns one document into a run.
 type decoder struct {
-	doc, start, test, end *object
+	doc, start, test, end *cjson.Object
 	run                   *result.Run
 	// ids and directions by socket number
 	streams map[int]*result.Stream
@@ -129,7 +130,7 @@ type decoder struct {
 }
 
 func decodeDocument(v any) (*result.Run, error) {
-	doc, ok := v.(*object)
+	doc, ok := v.(*cjson.Object)
 	if !ok {
 		return nil, ErrNoDocument
 	}
@@ -157,9 +158,9 @@ func decodeDocument(v any) (*result.Run, error) {
 func (d *decoder) fault() {
 	text := d.text(d.doc, "error")
 	switch {
-	case d.start.get("accepted_connection") != nil:
+	case d.start.Get("accepted_connection") != nil:
 		d.run.End = result.Server
-	case d.start.get("connecting_to") != nil:
+	case d.start.Get("connecting_to") != nil:
 		d.run.End = result.Client
 	case strings.HasPrefix(text, "error - "), strings.HasPrefix(text, "interrupt - "+iperf3view.ServerTerminated):
 		d.run.End = result.Server // a client says its errors bare
@@ -235,7 +236,7 @@ func (d *decoder) setup() {
 	}
 	t.Direction = "up"
 	switch {
-	case d.flag(d.test, "bidir"), d.end.get("sum_received_bidir_reverse") != nil, d.firstInterval().get("sum_bidir_reverse") != nil:
+	case d.flag(d.test, "bidir"), d.end.Get("sum_received_bidir_reverse") != nil, d.firstInterval().Get("sum_bidir_reverse") != nil:
 		t.Direction = "both"
 	case d.flag(d.test, "reverse"):
 		t.Direction = "down"
@@ -260,22 +261,22 @@ func (d *decoder) setup() {
 	}
 }
 
-func (d *decoder) firstInterval() *object {
+func (d *decoder) firstInterval() *cjson.Object {
 	rows := d.list(d.doc, "intervals")
 	if len(rows) == 0 {
 		return nil
 	}
-	o, _ := rows[0].(*object)
+	o, _ := rows[0].(*cjson.Object)
 	return o
 }
 
 // output reads what the server printed.
 func (d *decoder) output() {
-	if s, ok := d.doc.get("server_output_text").(string); ok {
+	if s, ok := d.doc.Get("server_output_text").(string); ok {
 		d.run.Wire.ServerText = &s
 	}
-	if v := d.doc.get("server_output_json"); v != nil {
-		d.run.Wire.ServerJSON = compact(nil, v)
+	if v := d.doc.Get("server_output_json"); v != nil {
+		d.run.Wire.ServerJSON = cjson.AppendCompact(nil, v)
 	}
 }
 
@@ -288,26 +289,26 @@ func (d *decoder) wrong(key string, v any) {
 	}
 }
 
-func (d *decoder) object(o *object, key string) *object {
-	v := o.get(key)
-	child, ok := v.(*object)
+func (d *decoder) object(o *cjson.Object, key string) *cjson.Object {
+	v := o.Get(key)
+	child, ok := v.(*cjson.Object)
 	if !ok {
 		d.wrong(key, v)
 	}
 	return child
 }
 
-func (d *decoder) list(o *object, key string) array {
-	v := o.get(key)
-	a, ok := v.(array)
+func (d *decoder) list(o *cjson.Object, key string) cjson.Array {
+	v := o.Get(key)
+	a, ok := v.(cjson.Array)
 	if !ok {
 		d.wrong(key, v)
 	}
 	return a
 }
 
-func (d *decoder) text(o *object, key string) string {
-	v := o.get(key)
+func (d *decoder) text(o *cjson.Object, key string) string {
+	v := o.Get(key)
 	s, ok := v.(string)
 	if !ok {
 		d.wrong(key, v)
@@ -315,8 +316,8 @@ func (d *decoder) text(o *object, key string) string {
 	return s
 }
 
-func (d *decoder) number(o *object, key string) float64 {
-	v := o.get(key)
+func (d *decoder) number(o *cjson.Object, key string) float64 {
+	v := o.Get(key)
 	f, ok := v.(float64)
 	if !ok {
 		d.wrong(key, v)
@@ -325,7 +326,7 @@ func (d *decoder) number(o *object, key string) float64 {
 }
 
 // integer cuts fractions and keeps within int64.
-func (d *decoder) integer(o *object, key string) int64 {
+func (d *decoder) integer(o *cjson.Object, key string) int64 {
 	f := d.number(o, key)
 	switch {
 	case f >= 1<<63:
@@ -337,8 +338,8 @@ func (d *decoder) integer(o *object, key string) int64 {
 }
 
 // optional is integer, nil when the key is absent.
-func (d *decoder) optional(o *object, key string) *int64 {
-	if o.get(key) == nil {
+func (d *decoder) optional(o *cjson.Object, key string) *int64 {
+	if o.Get(key) == nil {
 		return nil
 	}
 	v := d.integer(o, key)
@@ -346,8 +347,8 @@ func (d *decoder) optional(o *object, key string) *int64 {
 }
 
 // flag reads true, or a number that is not 0.
-func (d *decoder) flag(o *object, key string) bool {
-	switch v := o.get(key).(type) {
+func (d *decoder) flag(o *cjson.Object, key string) bool {
+	switch v := o.Get(key).(type) {
 	case bool:
 		return v
 	case float64:

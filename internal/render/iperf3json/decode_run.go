@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/fullbore-net/fullbore/internal/render/cjson"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -11,7 +12,7 @@ import (
 // connections reads start.connected. The ids are iperf3's: 1, 3, 4, …
 func (d *decoder) connections() {
 	for i, v := range d.list(d.start, "connected") {
-		o, ok := v.(*object)
+		o, ok := v.(*cjson.Object)
 		if !ok {
 			d.wrong("connected", v)
 			continue
@@ -55,14 +56,14 @@ func streamID(i int) int {
 func (d *decoder) rows() {
 	r := d.run
 	for _, v := range d.list(d.doc, "intervals") {
-		o, ok := v.(*object)
+		o, ok := v.(*cjson.Object)
 		if !ok {
 			d.wrong("intervals", v)
 			return
 		}
 		row := result.Interval{End: r.End, Index: len(r.Rows)}
 		for _, v := range d.list(o, "streams") {
-			s, ok := v.(*object)
+			s, ok := v.(*cjson.Object)
 			if !ok {
 				d.wrong("streams", v)
 				return
@@ -84,7 +85,7 @@ func (d *decoder) rows() {
 		r.Rows = append(r.Rows, row)
 	}
 	if n := len(r.Rows); n > 0 {
-		if d.test != nil && d.test.get("interval") == nil { // before 3.17: what the first row was
+		if d.test != nil && d.test.Get("interval") == nil { // before 3.17: what the first row was
 			r.Test.Interval = math.Round((r.Rows[0].Stop-r.Rows[0].Start)*10) / 10
 		}
 		last := &r.Rows[n-1]
@@ -95,7 +96,7 @@ func (d *decoder) rows() {
 // span reads a row's times. iperf3 prints distances from the start of the measured
 // time, so a row that began before the omit period was over has a start that must be
 // negative to agree with its length.
-func (d *decoder) span(o *object) (start, stop float64) {
+func (d *decoder) span(o *cjson.Object) (start, stop float64) {
 	start, stop = d.number(o, "start"), d.number(o, "end")
 	length := d.number(o, "seconds")
 	if start > 0 && math.Abs(stop+start-length) < math.Abs(stop-start-length) {
@@ -104,7 +105,7 @@ func (d *decoder) span(o *object) (start, stop float64) {
 	return start, stop
 }
 
-func (d *decoder) streamRow(o *object) result.StreamInterval {
+func (d *decoder) streamRow(o *cjson.Object) result.StreamInterval {
 	s := result.StreamInterval{Socket: int(d.integer(o, "socket")), Bytes: d.integer(o, "bytes")}
 	s.Start, s.Stop = d.span(o)
 	s.Sender = d.sender(o, s.Socket)
@@ -117,7 +118,7 @@ func (d *decoder) streamRow(o *object) result.StreamInterval {
 		return s
 	}
 	s.Retransmits = d.optional(o, "retransmits")
-	if o.get("snd_cwnd") != nil {
+	if o.Get("snd_cwnd") != nil {
 		d.run.Wire.HasRetrans = true
 		s.TCP = &result.TCPInfo{
 			Cwnd: d.integer(o, "snd_cwnd"), RTT: d.integer(o, "rtt"), RTTVar: d.integer(o, "rttvar"),
@@ -132,8 +133,8 @@ func (d *decoder) streamRow(o *object) result.StreamInterval {
 
 // sender reports whether this end sends the stream on socket: releases before 3.7 do
 // not say so in the row.
-func (d *decoder) sender(o *object, socket int) bool {
-	if o.get("sender") != nil {
+func (d *decoder) sender(o *cjson.Object, socket int) bool {
+	if o.Get("sender") != nil {
 		return d.flag(o, "sender")
 	}
 	if s := d.streams[socket]; s != nil {
@@ -149,7 +150,7 @@ func directionOf(e result.End, sender bool) result.Direction {
 	return result.Down
 }
 
-func (d *decoder) sumRow(o *object, dir result.Direction) result.IntervalSum {
+func (d *decoder) sumRow(o *cjson.Object, dir result.Direction) result.IntervalSum {
 	s := result.IntervalSum{
 		Direction: dir, Sender: iperf3view.Sends(d.run, dir), Bytes: d.integer(o, "bytes"),
 		Retransmits: d.optional(o, "retransmits"), Packets: d.optional(o, "packets"),
@@ -162,8 +163,8 @@ func (d *decoder) sumRow(o *object, dir result.Direction) result.IntervalSum {
 
 // jitter reads jitter_ms as seconds: the number of seconds that, as milliseconds, is
 // the one in the document, to the last bit.
-func (d *decoder) jitter(o *object) *float64 {
-	if o.get("jitter_ms") == nil {
+func (d *decoder) jitter(o *cjson.Object) *float64 {
+	if o.Get("jitter_ms") == nil {
 		return nil
 	}
 	ms := d.number(o, "jitter_ms")
@@ -180,11 +181,11 @@ func (d *decoder) jitter(o *object) *float64 {
 // totals reads "end".
 func (d *decoder) totals() {
 	r := d.run
-	if d.end == nil || len(d.end.members) == 0 {
+	if d.end == nil || len(d.end.Members) == 0 {
 		return
 	}
 	for _, v := range d.list(d.end, "streams") {
-		o, ok := v.(*object)
+		o, ok := v.(*cjson.Object)
 		if !ok {
 			d.wrong("streams", v)
 			return
@@ -205,7 +206,7 @@ func (d *decoder) known() bool {
 	return d.run.End == result.Client && d.run.Err == nil
 }
 
-func (d *decoder) tcpTotal(o *object) {
+func (d *decoder) tcpTotal(o *cjson.Object) {
 	snd, rcv := d.object(o, "sender"), d.object(o, "receiver")
 	s := d.streams[int(d.integer(snd, "socket"))]
 	if s == nil {
@@ -229,7 +230,7 @@ func (d *decoder) tcpTotal(o *object) {
 	if s.Sender != nil && s.Sender.Retransmits != nil {
 		d.run.Wire.HasRetrans = true
 	}
-	if snd.get("max_snd_cwnd") != nil && (sends || d.run.Test.Direction == "both") {
+	if snd.Get("max_snd_cwnd") != nil && (sends || d.run.Test.Direction == "both") {
 		s.TCP = &result.TCPSummary{
 			MaxCwnd: d.integer(snd, "max_snd_cwnd"), MaxSndWnd: d.integer(snd, "max_snd_wnd"),
 			MaxRTT: d.integer(snd, "max_rtt"), MinRTT: d.integer(snd, "min_rtt"), MeanRTT: d.integer(snd, "mean_rtt"),
@@ -261,7 +262,7 @@ func (d *decoder) forget(s *result.Stream, sends bool) {
 // udpTotal reads the one object that holds both ends of a UDP stream. Where several
 // streams were received, the document has only their sum; each stream's share is what
 // its packets say.
-func (d *decoder) udpTotal(o *object) {
+func (d *decoder) udpTotal(o *cjson.Object) {
 	s := d.streams[int(d.integer(o, "socket"))]
 	if s == nil {
 		return

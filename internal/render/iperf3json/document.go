@@ -8,15 +8,12 @@
 package iperf3json
 
 import (
-	"encoding/json"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/render/cjson"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	"github.com/fullbore-net/fullbore/result"
 )
-
-// timeFormat is RFC 1123's form with the zone that most platforms print.
-const timeFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // Options choose the layout. The zero value is release 3.21.
 type Options struct {
@@ -64,29 +61,29 @@ func (o Options) errorText(r *result.Run) string {
 
 // Document prints r as iperf3 -J does after a test, with the closing newline.
 func Document(r *result.Run, o Options) []byte {
-	return append(pretty(nil, document(o.fill(r), o)), '\n')
+	return append(cjson.AppendPretty(nil, document(o.fill(r), o)), '\n')
 }
 
-func document(r *result.Run, o Options) *object {
+func document(r *result.Run, o Options) *cjson.Object {
 	rel := o.Release
-	rows := array{}
+	rows := cjson.Array{}
 	for i := range r.Rows {
 		if iperf3view.Visible(r, &r.Rows[i]) {
 			rows = append(rows, interval(r, &r.Rows[i], rel))
 		}
 	}
-	doc := (&object{}).add("start", start(r, rel)).add("intervals", rows).add("end", end(r, rel))
+	doc := (&cjson.Object{}).Add("start", start(r, rel)).Add("intervals", rows).Add("end", end(r, rel))
 	if r.Err != nil {
-		doc.add("error", o.errorText(r))
+		doc.Add("error", o.errorText(r))
 	}
 	if r.Test.Title != "" {
-		doc.add("title", r.Test.Title)
+		doc.Add("title", r.Test.Title)
 	}
 	if r.Test.ExtraData != "" {
-		doc.add("extra_data", r.Test.ExtraData)
+		doc.Add("extra_data", r.Test.ExtraData)
 	}
 	if key, v := serverOutput(r); key != "" {
-		doc.add(key, v)
+		doc.Add(key, v)
 	}
 	return doc
 }
@@ -97,7 +94,7 @@ func serverOutput(r *result.Run) (key string, value any) {
 		return "", nil
 	}
 	if len(r.Wire.ServerJSON) > 0 {
-		if v, err := parse(r.Wire.ServerJSON); err == nil {
+		if v, err := cjson.Parse(r.Wire.ServerJSON); err == nil {
 			return "server_output_json", v
 		}
 	}
@@ -107,30 +104,20 @@ func serverOutput(r *result.Run) (key string, value any) {
 	return "", nil
 }
 
-// ServerOutput prints raw, the document of a server, as iperf3's client shows it in
-// text mode. It returns raw itself when that is no JSON.
-func ServerOutput(raw json.RawMessage) []byte {
-	v, err := parse(raw)
-	if err != nil {
-		return raw
-	}
-	return pretty(nil, v)
-}
-
 // start is the "start" object: what is known when the test begins, less when it never
 // did. The two ends order it differently.
-func start(r *result.Run, rel iperf3view.Release) *object {
+func start(r *result.Run, rel iperf3view.Release) *cjson.Object {
 	stage := iperf3view.StageOf(r)
-	o := (&object{}).add("connected", connected(r)).
-		add("version", iperf3view.Version(r, rel)).
-		add("system_info", iperf3view.SystemInfo(r))
+	o := (&cjson.Object{}).Add("connected", connected(r)).
+		Add("version", iperf3view.Version(r, rel)).
+		Add("system_info", iperf3view.SystemInfo(r))
 	if stage == iperf3view.Nothing {
 		return o
 	}
 	if r.End == result.Server {
 		if stage < iperf3view.Streams { // refused: iperf3 got no further than reading the rate
 			if r.Test.Bitrate > 0 {
-				o.add("target_bitrate", r.Test.Bitrate)
+				o.Add("target_bitrate", r.Test.Bitrate)
 			}
 			return o
 		}
@@ -143,83 +130,83 @@ func start(r *result.Run, rel iperf3view.Release) *object {
 		buffers(o, r)
 	}
 	if stage == iperf3view.Started {
-		o.add("test_start", testStart(r, rel))
+		o.Add("test_start", testStart(r, rel))
 	}
 	return o
 }
 
 // connected lists the streams: client's sending ones first, as they were made.
-func connected(r *result.Run) array {
-	a := array{}
+func connected(r *result.Run) cjson.Array {
+	a := cjson.Array{}
 	for _, s := range r.Streams {
-		a = append(a, (&object{}).
-			add("socket", s.Socket).
-			add("local_host", s.Local.Host).add("local_port", s.Local.Port).
-			add("remote_host", s.Remote.Host).add("remote_port", s.Remote.Port))
+		a = append(a, (&cjson.Object{}).
+			Add("socket", s.Socket).
+			Add("local_host", s.Local.Host).Add("local_port", s.Local.Port).
+			Add("remote_host", s.Remote.Host).Add("remote_port", s.Remote.Port))
 	}
 	return a
 }
 
 // common is the part between the greeting and the buffers, the same at both ends but
 // for the peer's address.
-func common(o *object, r *result.Run, rel iperf3view.Release) {
-	t := (&object{}).
-		add("time", r.Started.UTC().Format(timeFormat)).
-		add("timesecs", r.Started.Unix())
+func common(o *cjson.Object, r *result.Run, rel iperf3view.Release) {
+	t := (&cjson.Object{}).
+		Add("time", iperf3view.StartTime(r)).
+		Add("timesecs", r.Started.Unix())
 	if !rel.Old() {
-		t.add("timemillisecs", r.Started.UnixMilli())
+		t.Add("timemillisecs", r.Started.UnixMilli())
 	}
-	o.add("timestamp", t)
+	o.Add("timestamp", t)
 	if r.End == result.Server {
 		addr(o, "accepted_connection", r.Wire.AcceptedFrom)
 	} else {
 		addr(o, "connecting_to", r.Wire.ConnectingTo)
 	}
-	o.add("cookie", r.Wire.Cookie)
+	o.Add("cookie", r.Wire.Cookie)
 	if r.Test.Transport == "tcp" {
 		if r.Test.MSS != 0 {
-			o.add("tcp_mss", r.Test.MSS)
+			o.Add("tcp_mss", r.Test.MSS)
 		} else {
-			o.add("tcp_mss_default", iperf3view.ControlMSS(r))
+			o.Add("tcp_mss_default", iperf3view.ControlMSS(r))
 		}
 	}
-	o.add("target_bitrate", r.Test.Bitrate)
+	o.Add("target_bitrate", r.Test.Bitrate)
 	if !rel.Old() {
-		o.add("fq_rate", r.Test.FQRate)
+		o.Add("fq_rate", r.Test.FQRate)
 	}
 }
 
-func addr(o *object, key string, a *result.Addr) {
+func addr(o *cjson.Object, key string, a *result.Addr) {
 	if a != nil {
-		o.add(key, (&object{}).add("host", a.Host).add("port", a.Port))
+		o.Add(key, (&cjson.Object{}).Add("host", a.Host).Add("port", a.Port))
 	}
 }
 
-func buffers(o *object, r *result.Run) {
-	o.add("sock_bufsize", r.Test.Window).
-		add("sndbuf_actual", r.Wire.SndbufActual).
-		add("rcvbuf_actual", r.Wire.RcvbufActual)
+func buffers(o *cjson.Object, r *result.Run) {
+	o.Add("sock_bufsize", r.Test.Window).
+		Add("sndbuf_actual", r.Wire.SndbufActual).
+		Add("rcvbuf_actual", r.Wire.RcvbufActual)
 }
 
-func testStart(r *result.Run, rel iperf3view.Release) *object {
+func testStart(r *result.Run, rel iperf3view.Release) *cjson.Object {
 	t := &r.Test
-	o := (&object{}).
-		add("protocol", strings.ToUpper(t.Transport)).
-		add("num_streams", t.Streams).
-		add("blksize", t.BlockSize).
-		add("omit", t.Omit).
-		add("duration", t.Duration).
-		add("bytes", t.Bytes).
-		add("blocks", t.Blocks).
-		add("reverse", flag(t.Direction == "down")).
-		add("tos", t.TOS).
-		add("target_bitrate", t.Bitrate)
+	o := (&cjson.Object{}).
+		Add("protocol", strings.ToUpper(t.Transport)).
+		Add("num_streams", t.Streams).
+		Add("blksize", t.BlockSize).
+		Add("omit", t.Omit).
+		Add("duration", t.Duration).
+		Add("bytes", t.Bytes).
+		Add("blocks", t.Blocks).
+		Add("reverse", flag(t.Direction == "down")).
+		Add("tos", t.TOS).
+		Add("target_bitrate", t.Bitrate)
 	if !rel.Old() {
-		o.add("bidir", flag(iperf3view.Bidirectional(r))).
-			add("fqrate", t.FQRate).
-			add("interval", t.Interval).
-			add("gso", flag(t.GSO)).
-			add("gro", flag(t.GRO))
+		o.Add("bidir", flag(iperf3view.Bidirectional(r))).
+			Add("fqrate", t.FQRate).
+			Add("interval", t.Interval).
+			Add("gso", flag(t.GSO)).
+			Add("gro", flag(t.GRO))
 	}
 	return o
 }

@@ -3,6 +3,7 @@ package iperf3json
 import (
 	"io"
 
+	"github.com/fullbore-net/fullbore/internal/render/cjson"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -67,8 +68,8 @@ func (s *Stream) Close() error {
 }
 
 func (s *Stream) line(name string, data any) {
-	o := (&object{}).add("event", name).add("data", data)
-	s.write(append(compact(nil, o), '\n'))
+	o := (&cjson.Object{}).Add("event", name).Add("data", data)
+	s.write(append(cjson.AppendCompact(nil, o), '\n'))
 }
 
 func (s *Stream) write(b []byte) {

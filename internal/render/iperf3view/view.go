@@ -117,6 +117,11 @@ func SystemInfo(r *result.Run) string {
 	return ""
 }
 
+// StartTime is when r began, in RFC 1123's form with the zone that most platforms print.
+func StartTime(r *result.Run) string {
+	return r.Started.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+}
+
 // ControlMSS is the segment size of the control connection; a server shows 0.
 func ControlMSS(r *result.Run) int {
 	if r.Wire == nil || r.End == result.Server {
