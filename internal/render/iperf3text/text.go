@@ -74,7 +74,7 @@ func Text(r *result.Run, o Options) string {
 	var b strings.Builder
 	o.Err, o.Raw = nil, nil
 	t := New(&b, o)
-	t.introduced = true // a banner is not part of it
+	t.Introduced() // that is part of the banner
 	for _, e := range result.Unfold(r) {
 		t.Event(e)
 	}
@@ -94,6 +94,9 @@ func (r *Renderer) Introduce() {
 		r.printf("%s\n", r.systemInfo())
 	}
 }
+
+// Introduced says that the program has introduced itself already, in an earlier test.
+func (r *Renderer) Introduced() { r.introduced = true }
 
 // Listening prints the banner of a server that waits for its n-th test.
 func (r *Renderer) Listening(port, n int) {
@@ -311,8 +314,12 @@ func (r *Renderer) timestamp() string {
 	if r.o.Now != nil {
 		now = r.o.Now
 	}
-	return strftime(r.o.Timestamps, now())
+	return Timestamp(r.o.Timestamps, now())
 }
+
+// Timestamp formats t as C's strftime does in the C locale: what --timestamps puts
+// before a line.
+func Timestamp(format string, t time.Time) string { return strftime(format, t) }
 
 // clean makes text of the other end safe to print: no control characters but line
 // break and tab, and valid UTF-8.
