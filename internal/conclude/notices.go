@@ -176,7 +176,7 @@ func (c *conclusion) steadiness(d *direction) {
 	c.notice(result.Notice{
 		Code: Unsteady, End: d.rowsEnd, Level: result.Warn,
 		Text: fmt.Sprintf("%s → %s: the rate %s (%s intervals %s, varying by %s), so its mean describes no lasting state of the path",
-			d.from, d.to, how, seconds(d.step()), span(lo, hi), percent(cov)),
+			d.from, d.to, how, seconds(d.step()), Span(lo, hi), percent(cov)),
 		Fix: again(c.run, "-t", longer(d.head.Seconds)),
 	})
 }
@@ -352,8 +352,9 @@ func minmax(x []float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// span prints a range of rates, the unit once where it is the same.
-func span(lo, hi float64) string {
+// Span prints a range of rates in bit/s, the unit once where it is the same:
+// "87.8 … 88.1 Mbit/s", "all 941 Mbit/s".
+func Span(lo, hi float64) string {
 	a, b := rate(lo), rate(hi)
 	if a == b {
 		return "all " + b

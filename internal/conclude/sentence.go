@@ -138,7 +138,7 @@ func confidence(run *result.Run, dirs []*direction) string {
 		if len(dirs) > 1 {
 			to = " to " + d.to
 		}
-		out += fmt.Sprintf("; %s%s intervals%s %s", whose, seconds(d.step()), to, span(lo, hi))
+		out += fmt.Sprintf("; %s%s intervals%s %s", whose, seconds(d.step()), to, Span(lo, hi))
 	}
 	return out
 }

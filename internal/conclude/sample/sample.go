@@ -246,6 +246,9 @@ func (t Test) row(e result.End, i int, streams []result.Stream) *result.Interval
 
 // lost spreads LossShare over the rows so that the running total is right to a segment.
 func (t Test) lost(d result.Direction, e result.End, i, k int) int64 {
+	if t.LossShare == 0 {
+		return 0
+	}
 	upTo := func(n int) int64 {
 		var segments float64
 		for j := range n {
@@ -307,13 +310,19 @@ func (t Test) finish(head result.Run) *result.Finish {
 	if !t.NoPeer {
 		f.CPU.Set(t.Recorder.Other(), t.cpu(t.Recorder.Other()))
 	}
+	rows := map[result.End][]*result.Interval{}
+	for _, e := range []result.End{result.Client, result.Server} {
+		for i := t.Omit; i < len(t.Rates); i++ {
+			rows[e] = append(rows[e], t.row(e, i, head.Streams))
+		}
+	}
 	for i := range f.Streams {
 		s := &f.Streams[i]
 		for _, e := range []result.End{result.Client, result.Server} {
 			if e != t.Recorder && t.NoPeer {
 				continue
 			}
-			total := t.total(e, *s, head.Streams)
+			total := total(rows[e], i)
 			if s.Direction.Sender() == e {
 				s.Sender = total
 			} else {
@@ -331,23 +340,18 @@ func (t Test) finish(head result.Run) *result.Finish {
 	return f
 }
 
-func (t Test) total(e result.End, s result.Stream, streams []result.Stream) *result.Total {
+// total adds up stream k of the rows.
+func total(rows []*result.Interval, k int) *result.Total {
 	out := &result.Total{}
-	for i := t.Omit; i < len(t.Rates); i++ {
-		row := t.row(e, i, streams)
-		for _, x := range row.Streams {
-			if x.ID != s.ID {
-				continue
-			}
-			first := i == t.Omit
-			out.Bytes += x.Bytes
-			out.End = x.Stop
-			out.Retransmits = sum(first, out.Retransmits, x.Retransmits)
-			out.Packets = sum(first, out.Packets, x.Packets)
-			out.Lost = sum(first, out.Lost, x.Lost)
-			out.OutOfOrder = sum(first, out.OutOfOrder, x.OutOfOrder)
-			out.Jitter = x.Jitter
-		}
+	for i, row := range rows {
+		x := row.Streams[k]
+		out.Bytes += x.Bytes
+		out.End = x.Stop
+		out.Retransmits = sum(i == 0, out.Retransmits, x.Retransmits)
+		out.Packets = sum(i == 0, out.Packets, x.Packets)
+		out.Lost = sum(i == 0, out.Lost, x.Lost)
+		out.OutOfOrder = sum(i == 0, out.OutOfOrder, x.OutOfOrder)
+		out.Jitter = x.Jitter
 	}
 	return out
 }

@@ -13,9 +13,6 @@ import (
 // perStream is the most streams of a direction that get a line of their own.
 const perStream = 8
 
-// textWidth is where long notices are wrapped.
-const textWidth = 96
-
 // End prints the end block of a concluded run: the sentence, the numbers, the notices,
 // the next step. It works without any event before (after a live view) and prints once.
 func (r *Renderer) End(run *result.Run) {
@@ -32,28 +29,20 @@ func (r *Renderer) End(run *result.Run) {
 		if run.Err != nil {
 			code = bold + ";" + red
 		}
-		r.out.line(r.out.paint(code, screen.Clean(run.Summary)))
+		r.out.prose("", code, screen.Clean(run.Summary))
 	}
-	if totals := totals(run); len(totals) > 0 {
+	r.totals(run)
+	if facts := facts(run, r.begun, r.window); len(facts) > 0 {
 		r.out.line("")
-		for i, l := range totals {
-			if i == 0 {
-				l = r.out.paint(dim, l)
-			}
-			r.out.line(l)
-		}
-	}
-	facts := facts(run, r.begun, r.window)
-	if len(facts) > 0 {
-		r.out.line("")
-		for _, l := range facts {
-			r.out.line("  " + screen.Clean(l))
+		for _, f := range facts {
+			r.out.prose("  "+screen.Left(f.name, 8), "", screen.Clean(f.text))
 		}
 	}
 	r.notices(run)
 	if run.Next != nil {
 		r.out.line("")
-		r.out.line("next: " + r.out.paint(bold, screen.Clean(run.Next.Command)) + "  # " + screen.Clean(run.Next.Why))
+		r.out.line("next: " + r.out.paint(bold, screen.Clean(run.Next.Command)))
+		r.out.prose("      # ", "", screen.Clean(run.Next.Why))
 	}
 }
 
@@ -62,79 +51,82 @@ func (r *Renderer) notices(run *result.Run) {
 		r.out.line("")
 	}
 	for _, n := range run.Notices {
-		mark := "note"
+		head, code := "note     ", dim
 		if n.Level == result.Warn {
-			mark = "warning"
+			head, code = "warning  ", yellow
 		}
-		lines := screen.Wrap(fmt.Sprintf("%s: %s", screen.Clean(n.Code), screen.Clean(n.Text)), textWidth)
-		for i, l := range lines {
-			if i > 0 {
-				r.out.line("         " + l)
-				continue
-			}
-			head := screen.Left(mark, 8)
-			if n.Level == result.Warn {
-				head = r.out.paint(yellow, head)
-			}
-			r.out.line(head + " " + l)
-		}
+		r.out.prose(head, code, screen.Clean(n.Code)+": "+screen.Clean(n.Text))
 		if n.Fix != "" {
 			r.out.line("         fix: " + screen.Clean(n.Fix))
 		}
 	}
 }
 
-// totals is the table of both ends' counts: per stream up to eight, their spread beyond,
-// and the sum.
-func totals(run *result.Run) []string {
+// totals prints the table of both ends' counts, a block per direction: a line per stream
+// up to eight, their spread beyond, and all together.
+func (r *Renderer) totals(run *result.Run) {
 	if !run.Finished() && len(run.Rows) == 0 {
-		return nil
+		return
 	}
 	udp := run.Test.Transport == "udp"
-	t := table{left: map[int]bool{0: true, 1: true}}
-	head := []string{"direction", "stream", "sent", "", "received", ""}
+	t := table{left: map[int]bool{0: true}}
+	head := []string{"stream", "sent", "", "received", ""}
 	if udp {
 		head = append(head, "lost", "share", "jitter")
 	} else {
-		head = append(head, "retrans", "RTT min/mean/max", "cwnd max")
+		head = append(head, "retr", "RTT/max ms", "cwnd max")
 	}
 	t.add(head...)
+	starts := map[int]result.Sum{} // the line of the table at which a direction begins
 	for _, s := range run.Sums {
-		from, to := conclude.Label(run, s.Direction)
-		label := screen.Clean(from + " → " + to)
-		var streams []*result.Stream
-		for i := range run.Streams {
-			if run.Streams[i].Direction == s.Direction {
-				streams = append(streams, &run.Streams[i])
-			}
-		}
-		if n := len(streams); n > 1 && n <= perStream && run.Finished() {
-			for _, x := range streams {
-				name := fmt.Sprintf("%d", x.ID)
-				if x.Ended != nil {
-					name += " died"
-				}
-				t.add(append([]string{label, name}, counts(x.Sender, x.Receiver, udp, senderTCP(run, x))...)...)
-			}
-		}
-		name := "all"
-		if len(streams) > 1 {
-			name = fmt.Sprintf("sum of %d", len(streams))
-		}
-		snd, rcv := s.Sender, s.Receiver
-		if !run.Finished() { // it broke off: what the intervals add up to
-			name = "so far"
-			snd, rcv = conclude.SoFar(run, s.Direction, s.Direction.Sender()), conclude.SoFar(run, s.Direction, s.Direction.Receiver())
-		}
-		t.add(append([]string{label, name}, counts(snd, rcv, udp, mergeTCP(run, streams))...)...)
+		starts[len(t.rows)] = s
+		t.direction(run, s, udp)
 	}
-	lines := t.lines()
+	for i, l := range t.lines() {
+		if s, ok := starts[i]; ok {
+			from, to := conclude.Label(run, s.Direction)
+			r.out.line(screen.Clean(from + " → " + to))
+		}
+		if i == 0 {
+			r.out.line("")
+			l = r.out.paint(dim, l)
+		}
+		r.out.line(l)
+	}
 	for _, s := range run.Sums {
-		if l := spread(run, s); l != "" {
-			lines = append(lines, l)
+		if text := spread(run, s); text != "" {
+			r.out.prose("", "", text)
 		}
 	}
-	return lines
+}
+
+// direction adds one direction's lines.
+func (t *table) direction(run *result.Run, s result.Sum, udp bool) {
+	var streams []*result.Stream
+	for i := range run.Streams {
+		if run.Streams[i].Direction == s.Direction {
+			streams = append(streams, &run.Streams[i])
+		}
+	}
+	if n := len(streams); n > 1 && n <= perStream && run.Finished() {
+		for _, x := range streams {
+			name := fmt.Sprintf("%d", x.ID)
+			if x.Ended != nil {
+				name += " died"
+			}
+			t.add(append([]string{name}, counts(x.Sender, x.Receiver, udp, senderTCP(run, x))...)...)
+		}
+	}
+	name := "all"
+	if n := len(streams); n > 1 {
+		name = fmt.Sprintf("all %d", n)
+	}
+	snd, rcv := s.Sender, s.Receiver
+	if !run.Finished() { // it broke off: what the intervals add up to
+		name = "so far"
+		snd, rcv = conclude.SoFar(run, s.Direction, s.Direction.Sender()), conclude.SoFar(run, s.Direction, s.Direction.Receiver())
+	}
+	t.add(append([]string{name}, counts(snd, rcv, udp, mergeTCP(run, streams))...)...)
 }
 
 // counts are the cells of one line of the totals.
@@ -161,7 +153,7 @@ func counts(snd, rcv *result.Total, udp bool, tcp *result.TCPSummary) []string {
 	}
 	rtt, cwnd := screen.Unknown, screen.Unknown
 	if tcp != nil && tcp.MeanRTT > 0 {
-		rtt = fmt.Sprintf("%s/%s/%s ms", number(float64(tcp.MinRTT)/1000), number(float64(tcp.MeanRTT)/1000), number(float64(tcp.MaxRTT)/1000))
+		rtt = number(float64(tcp.MeanRTT)/1000) + "/" + number(float64(tcp.MaxRTT)/1000)
 	}
 	if tcp != nil && tcp.MaxCwnd > 0 {
 		cwnd = iec(tcp.MaxCwnd)
@@ -225,20 +217,23 @@ func spread(run *result.Run, s result.Sum) string {
 	}
 	q, _ := stats.Quantiles(rates, 0, 0.5, 1)
 	from, to := conclude.Label(run, s.Direction)
-	text := fmt.Sprintf("%s → %s  each stream %s min %s, median %s, max %s", from, to, who, rate(q[0]), rate(q[1]), rate(q[2]))
+	text := fmt.Sprintf("%s → %s: streams %s %s, median %s", from, to, who, conclude.Span(q[0], q[2]), rate(q[1]))
 	if s.Fair != nil {
 		text += fmt.Sprintf(", Jain's index %.3f", *s.Fair)
 	}
 	return screen.Clean(text)
 }
 
-// facts are the lines below the totals. What the header above them said (window is its
-// line about buffers) is not repeated.
-func facts(run *result.Run, header bool, window string) []string {
-	var out []string
+// fact is a named line below the totals.
+type fact struct{ name, text string }
+
+// facts are those of a run. What the header above them said (window is its line about
+// buffers) is not repeated.
+func facts(run *result.Run, header bool, window string) []fact {
+	var out []fact
 	add := func(name, text string) {
 		if text != "" {
-			out = append(out, screen.Left(name, 8)+text)
+			out = append(out, fact{name, text})
 		}
 	}
 	if !header && run.Finished() {
@@ -257,7 +252,7 @@ func facts(run *result.Run, header bool, window string) []string {
 		if len(run.Sums) > 1 {
 			name = conclude.EndName(run, s.Direction.Sender()) + " "
 		}
-		add("sender", fmt.Sprintf("%shad nothing to send %.0f %%, waited for the receiver's window %.0f %%, for its send buffer %.0f %%, for the network %.0f %% of the time",
+		add("sender", fmt.Sprintf("%sidle %.0f %%, held by the receiver's window %.0f %%, by its send buffer %.0f %%, by the network %.0f %% of the time",
 			name, 100*s.Shares.Idle, 100*s.Shares.Window, 100*s.Shares.Buffer, 100*s.Shares.Network))
 	}
 	add("CPU", cpuFacts(run))
@@ -332,9 +327,9 @@ func inUse(run *result.Run) string {
 		each = " per stream"
 	}
 	if offered <= 0 {
-		return fmt.Sprintf("up to %s%s (congestion window; what the receiver offered is not known)", iec(cwnd), each)
+		return fmt.Sprintf("up to %s%s (congestion window; the receiver's is not known)", iec(cwnd), each)
 	}
-	return fmt.Sprintf("up to %s%s (congestion window up to %s, the receiver offered up to %s)", iec(min(cwnd, offered)), each, iec(cwnd), iec(offered))
+	return fmt.Sprintf("up to %s%s (congestion window %s, receiver's window %s)", iec(min(cwnd, offered)), each, iec(cwnd), iec(offered))
 }
 
 // congestion names the algorithm of each sending end.

@@ -17,9 +17,11 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// Options are how the text looks. The zero value is plain ASCII control-free text.
+// Options are how the text looks. The zero value suits a pipe: no colours, and each fact
+// and notice on one line whatever its length.
 type Options struct {
 	Color bool // SGR colours; the caller knows whether a terminal reads them
+	Width int  // wrap prose at this many columns (a terminal's); 0 = never
 }
 
 // Renderer prints one run. It is a result.Sink for one goroutine at a time (the runner
@@ -41,7 +43,7 @@ type Renderer struct {
 
 // New returns a renderer that writes to w.
 func New(w io.Writer, o Options) *Renderer {
-	return &Renderer{out: printer{w: w, color: o.Color}, remote: map[int]*result.Interval{}}
+	return &Renderer{out: newPrinter(w, o), remote: map[int]*result.Interval{}}
 }
 
 // Write prints a whole run as if it happened now.
@@ -85,7 +87,7 @@ func (r *Renderer) Event(e result.Event) {
 	case result.KindNotice:
 		if r.begun && !r.over && e.Notice.Level == result.Warn {
 			r.flush()
-			r.out.line(r.out.paint(yellow, "! "+screen.Clean(e.Notice.Text)))
+			r.out.prose("! ", yellow, screen.Clean(e.Notice.Text))
 		}
 	case result.KindFinish, result.KindError:
 		r.flush()
@@ -107,7 +109,7 @@ func (r *Renderer) header() {
 		}
 	}
 	if r.window = windowText(&r.head); r.window != "" {
-		r.out.line("  window  " + r.window)
+		r.out.prose("  window  ", "", r.window)
 	}
 }
 

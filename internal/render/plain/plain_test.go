@@ -168,6 +168,23 @@ func withoutInline(s string) string {
 	return strings.Join(out, "\n")
 }
 
+// On a terminal prose is wrapped; numbers in columns stay as they are.
+func TestWidth(t *testing.T) {
+	text, run := live(cases()["both-4-streams"], plain.Options{Width: 80})
+	golden(t, "width-80", text)
+	flat, _ := live(cases()["both-4-streams"], plain.Options{})
+	if a, b := strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(flat), " "); a != b {
+		t.Errorf("wrapping changed words:\n%s", cmp.Diff(b, a))
+	}
+	var b bytes.Buffer
+	plain.New(&b, plain.Options{Width: 80}).End(run)
+	for l := range strings.SplitSeq(b.String(), "\n") {
+		if screen.Width(l) > 80 && !strings.Contains(l, "fix: ") {
+			t.Errorf("%d columns: %q", screen.Width(l), l)
+		}
+	}
+}
+
 // After a live view there was no header: the end block alone tells who the ends are.
 func TestEndAlone(t *testing.T) {
 	_, run := live(cases()["known-machines"], plain.Options{})

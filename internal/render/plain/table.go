@@ -14,7 +14,7 @@ import (
 // which they were first measured, after one sentence about all of them. Runs of the
 // same host (up, then down) share its line. It returns the writer's error.
 func Table(w io.Writer, runs []*result.Run, o Options) error {
-	p := printer{w: w, color: o.Color}
+	p := newPrinter(w, o)
 	var hosts []*hostLine
 	byName := map[string]*hostLine{}
 	for _, run := range runs {
@@ -31,7 +31,7 @@ func Table(w io.Writer, runs []*result.Run, o Options) error {
 		h.add(run)
 	}
 	p.line("")
-	p.line(p.paint(bold, across(hosts)))
+	p.prose("", bold, across(hosts))
 	if len(hosts) == 0 {
 		return p.err
 	}

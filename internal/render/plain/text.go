@@ -23,7 +23,32 @@ const (
 type printer struct {
 	w     io.Writer
 	color bool
+	width int // where prose is wrapped; 0 = never
 	err   error
+}
+
+func newPrinter(w io.Writer, o Options) printer { return printer{w: w, color: o.Color, width: o.Width} }
+
+// prose prints text after head, wrapped to the width with the following lines indented
+// below the text's beginning. code colours head, or the text where there is no head.
+func (p *printer) prose(head, code, text string) {
+	lines := []string{text}
+	if room := p.width - screen.Width(head); p.width > 0 && room > 0 {
+		lines = screen.Wrap(text, max(room, 20))
+	}
+	for i, l := range lines {
+		switch {
+		case head == "" && code != "":
+			l = p.paint(code, l)
+		case i == 0 && code != "":
+			l = p.paint(code, head) + l
+		case i == 0:
+			l = head + l
+		default:
+			l = screen.Left("", screen.Width(head)) + l
+		}
+		p.line(l)
+	}
 }
 
 func (p *printer) line(s string) {
@@ -192,7 +217,7 @@ func windowText(run *result.Run) string {
 	}
 	text := strings.Join(parts, "; ")
 	if b.RequestedBytes > 0 {
-		return fmt.Sprintf("%s asked for; at this end %s", iec(b.RequestedBytes), text)
+		return fmt.Sprintf("%s asked for; here: %s", iec(b.RequestedBytes), text)
 	}
-	return "at this end " + text + " (sized by the system)"
+	return "here: " + text
 }

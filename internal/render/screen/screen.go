@@ -106,20 +106,42 @@ func Spark(values []float64, width int, top float64) string {
 	if len(values) == 0 || width <= 0 {
 		return ""
 	}
+	return Chart(values, width, 1, top)[0]
+}
+
+// Chart is Spark with several lines, the top one first, all as wide as there are values to
+// show. The lowest line is never blank, so that a time without anything stays visible.
+func Chart(values []float64, width, height int, top float64) []string {
+	if width <= 0 || height <= 0 {
+		return nil
+	}
 	values = Shrink(values, width)
 	if top <= 0 {
 		for _, v := range values {
 			top = max(top, v)
 		}
 	}
-	out := make([]rune, len(values))
-	for i, v := range values {
-		out[i] = levels[0]
-		if top > 0 && v > 0 {
-			out[i] = levels[min(int(v/top*float64(len(levels))), len(levels)-1)]
+	lines := make([]string, height)
+	for row := range height {
+		floor := (height - 1 - row) * len(levels) // eighths below this line
+		var b strings.Builder
+		for _, v := range values {
+			eighths := 0
+			if top > 0 && v > 0 {
+				eighths = min(int(v/top*float64(height*len(levels)))+1, height*len(levels))
+			}
+			switch n := eighths - floor; {
+			case n > 0:
+				b.WriteRune(levels[min(n, len(levels))-1])
+			case row == height-1:
+				b.WriteRune(levels[0])
+			default:
+				b.WriteByte(' ')
+			}
 		}
+		lines[row] = b.String()
 	}
-	return string(out)
+	return lines
 }
 
 // Shrink returns at most n values: means over stretches of nearly equal length.

@@ -74,6 +74,37 @@ func TestSpark(t *testing.T) {
 	}
 }
 
+func TestChart(t *testing.T) {
+	got := Chart([]float64{0, 1, 4, 5, 8}, 10, 2, 8)
+	if diff := cmp.Diff([]string{"  ▁▃█", "▁▃███"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, none := range [][]string{Chart([]float64{1}, 0, 2, 0), Chart([]float64{1}, 3, 0, 0)} {
+		if none != nil {
+			t.Errorf("a chart without room: %q", none)
+		}
+	}
+	if diff := cmp.Diff([]string{"  ", "▁▁"}, Chart([]float64{0, -1}, 9, 2, 0)); diff != "" {
+		t.Errorf("nothing moved: -want +got:\n%s", diff)
+	}
+}
+
+func TestChartProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.SliceOfN(rapid.Float64Range(-1, 2e12), 0, 100).Draw(t, "values")
+		w, h := rapid.IntRange(1, 80).Draw(t, "w"), rapid.IntRange(1, 9).Draw(t, "h")
+		lines := Chart(in, w, h, rapid.Float64Range(-1, 2e12).Draw(t, "top"))
+		if len(lines) != h {
+			t.Fatalf("%d lines of %d", len(lines), h)
+		}
+		for _, l := range lines {
+			if Width(l) != min(len(in), w) {
+				t.Fatalf("%q is %d wide", l, Width(l))
+			}
+		}
+	})
+}
+
 func TestShrinkProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SliceOfN(rapid.Float64Range(0, 100), 1, 200).Draw(t, "values")
