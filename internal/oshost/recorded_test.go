@@ -50,6 +50,9 @@ func unpack(t *testing.T, archive string) string {
 	return dir
 }
 
+// recordedPeers are the peers the inventories are taken towards; none = the default route.
+var recordedPeers = map[string]netip.Addr{"server-25g": netip.MustParseAddr("192.0.2.9")}
+
 // Each recorded host has its inventory beside it; the doctor's rules are tested on those.
 func TestRecorded(t *testing.T) {
 	archives, err := filepath.Glob("testdata/hosts/*.txtar")
@@ -59,7 +62,7 @@ func TestRecorded(t *testing.T) {
 	for _, archive := range archives {
 		name := strings.TrimSuffix(filepath.Base(archive), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			inv, err := Recorded(context.Background(), unpack(t, archive), netip.Addr{})
+			inv, err := Recorded(context.Background(), unpack(t, archive), recordedPeers[name])
 			if err != nil {
 				t.Fatal(err)
 			}
