@@ -29,6 +29,15 @@ func errno(err error) int {
 	return 0
 }
 
+// Reason is the C library's text for the system error inside err, in the C locale and
+// with Linux's numbering on every system; err's own text when there is none inside.
+func Reason(err error) string {
+	if n := errno(err); n != 0 {
+		return Strerror(n)
+	}
+	return err.Error()
+}
+
 // Linux numbers that this package names itself.
 const (
 	linuxENOENT          = 2

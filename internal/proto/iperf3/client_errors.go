@@ -1,0 +1,235 @@
+package iperf3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// refused turns a message that ends the test into its error; nil for any other.
+func (r *clientRun) refused(m message) *result.Error {
+	switch m.State {
+	case StateAccessDenied:
+		return &result.Error{
+			Code: "busy", Remote: true, Number: codeAccessDenied,
+			Text: "the server is busy with another test; try again later, or use a server that takes many at once (fullbore serve)",
+		}
+	case StateServerTerminate:
+		return &result.Error{Code: "server-terminated", Remote: true, Number: codeServerTerm, Text: "the server was stopped by its operator"}
+	case StateServerError:
+		return r.serverError(*m.Err)
+	}
+	return nil
+}
+
+// serverError words what the server said.
+func (r *clientRun) serverError(w WireError) *result.Error {
+	e := &result.Error{Code: "refused", Remote: true, Reported: true, Number: int(w.Code), Errno: max(0, int(w.Errno))}
+	e.Text = "the server says: " + trimColon(Text(e.Number, e.Errno, DefaultRelease))
+	switch {
+	case e.Number == codeAuth:
+		e.Code = "auth"
+		e.Text = "the server refused the login"
+		if r.p.Auth == nil {
+			e.Text = "the server wants a login: give a user name and its public key"
+		} else {
+			e.Text += fmt.Sprintf(" of user %q: check name, password and key, that both clocks agree, and the padding (servers up to 3.16 need the old one)", r.p.Auth.Username)
+		}
+	case e.Number == codeTotalRate:
+		e.Code = "limit"
+		e.Text = "the server allows less than this rate: " + e.Text[len("the server says: "):]
+		if r.p.Bitrate > 0 {
+			e.Text += fmt.Sprintf(" (asked were %d streams of %d bit/s)", r.p.Streams, r.p.Bitrate)
+		}
+	case e.Number == codeMaxDuration:
+		e.Code = "limit"
+		e.Text = fmt.Sprintf("the server allows only shorter tests than the %v asked for", r.p.Duration+r.p.Omit)
+		if r.p.Duration == 0 {
+			e.Text = "the server wants a time limit: give one"
+		}
+	case e.Number == codeNumStreams:
+		e.Code = "limit"
+	case e.Number == 0:
+		e.Text = "the server reported an error without saying which"
+	}
+	if r.flowed && e.Code == "refused" {
+		e.Code = "server-error"
+	}
+	return e
+}
+
+// trimColon takes off the ": " that iperf3 leaves when there is no errno.
+func trimColon(s string) string { return string(bytes.TrimRight([]byte(s), ": \n")) }
+
+// unknown words a message that does not belong here.
+func (r *clientRun) unknown(m message) error {
+	what := m.State.String()
+	if m.State == 0 {
+		what = "a document"
+	}
+	return &result.Error{Code: "protocol", Remote: true, Number: codeMessage, Text: fmt.Sprintf("the server sent %s where it does not belong", what)}
+}
+
+// closedError words the loss of the control connection.
+func (r *clientRun) closedError(err error) error {
+	var told *result.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	if !errors.Is(err, errPeerClosed) && !isNetError(err) {
+		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the server's message makes no sense: " + err.Error()}
+	}
+	e := &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Errno: errno(err)}
+	switch e.Errno {
+	case 0:
+		e.Text = "the server closed the connection in mid-test: it ended or gave up"
+	case linuxETIMEDOUT:
+		e.Text = "the server's system stopped answering: the path is cut, or the host is down"
+	default:
+		e.Text = fmt.Sprintf("the connection to the server broke in mid-test: %v", err)
+	}
+	return e
+}
+
+func isNetError(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne)
+}
+
+// waitError words an answer that did not come.
+func (r *clientRun) waitError(err error, what string) error {
+	if errors.Is(err, errTimeout) {
+		return &result.Error{
+			Code: "no-answer", Remote: true, Number: codeRecvMessage, Errno: linuxETIMEDOUT,
+			Text: fmt.Sprintf("waited %v for the server %s: it is frozen, or the path is cut", r.answer().Round(time.Millisecond), what),
+		}
+	}
+	if ctxErr := asResult(err); ctxErr != nil {
+		return ctxErr
+	}
+	return r.closedError(err)
+}
+
+// greetingError words that the first answer did not come.
+func (r *clientRun) greetingError(err error) error {
+	switch {
+	case asResult(err) == nil && len(r.ctl.firstBytes()) > 0:
+		return r.notIperf3()
+	case errors.Is(err, errTimeout):
+		return &result.Error{
+			Code: "silent-peer", Remote: true, Number: codeRecvMessage, Errno: linuxETIMEDOUT,
+			Text: fmt.Sprintf("%s accepted the connection but said nothing for %v: it does not speak iperf3's protocol (iperf 2 behaves so), or an iperf3 server there is stuck with another client",
+				r.addr, r.answer().Round(time.Millisecond)),
+		}
+	case asResult(err) != nil:
+		return asResult(err)
+	case errors.Is(err, errPeerClosed):
+		return &result.Error{
+			Code: "peer-closed", Remote: true, Number: codeCtrlClose, Errno: errno(err),
+			Text: fmt.Sprintf("%s accepted the connection and closed it without a word: no iperf3 server, or one that does not let this address in", r.addr),
+		}
+	}
+	return r.closedError(err)
+}
+
+// notIperf3 names a peer that speaks something else.
+func (r *clientRun) notIperf3() error {
+	first := r.ctl.firstBytes()
+	what := foreignServer(first)
+	if what == "" {
+		what = fmt.Sprintf("something that is not iperf3 (it began with %q)", first[:min(len(first), 16)])
+	}
+	return &result.Error{Code: "not-iperf3", Remote: true, Number: codeMessage, Text: fmt.Sprintf("at %s answers %s", r.addr, what)}
+}
+
+// foreignServer names the protocol that a server's first bytes belong to, "" = unknown.
+func foreignServer(b []byte) string {
+	for _, p := range []struct{ prefix, name string }{
+		// iperf 2.1 acknowledges a client's header with type 2 and length 28, some 8 s after
+		// it got too short a one (seen with 2.1.8).
+		{"\x00\x00\x00\x02\x00\x00\x00\x1c", "an iperf 2 server: start iperf3 -s or fullbore serve there, or use iperf 2 here"},
+		{"SSH-", "an SSH server"},
+		{"HTTP/", "a web server"},
+		{"\x15\x03", "a TLS server"},
+		{"\x16\x03", "a TLS server"},
+		{"220 ", "a mail or FTP server"},
+		{"220-", "a mail or FTP server"},
+		{"* OK", "a mail server"},
+		{"+OK", "a mail server"},
+		{"RFB ", "a remote desktop (VNC)"},
+	} {
+		if bytes.HasPrefix(b, []byte(p.prefix)) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// consentError words why the server did not accept the parameters.
+func (r *clientRun) consentError(err error) error {
+	if errors.Is(err, errPeerClosed) && errno(err) == 0 {
+		// 3.21 says nothing when a login fails, older ones nothing about parameters or limits (spec §11).
+		e := &result.Error{Code: "refused", Remote: true, Number: codeCtrlClose, Text: "the server closed the connection when it had read the parameters, without a reason"}
+		if r.p.Auth != nil {
+			e.Code = "auth"
+			e.Text += fmt.Sprintf("; iperf3 3.21 does that when a login fails: check user %q, password, key and clocks", r.p.Auth.Username)
+		} else {
+			e.Text += "; iperf3 does that when it wants a login (3.21), or when a limit of the server is exceeded (before 3.21)"
+		}
+		return e
+	}
+	return r.waitError(err, "to accept the parameters")
+}
+
+// deadStreams words that all streams ended while the control connection lives.
+func (r *clientRun) deadStreams(err error) error {
+	e := &result.Error{Code: "streams-closed", Remote: true, Number: codeStreamClose, Errno: errno(err), Text: "the server closed all streams in mid-test, and does not say why"}
+	if err != nil {
+		e.Number = codeStreamRead
+		if r.p.Direction == plan.Up {
+			e.Number = codeStreamWrite
+		}
+		e.Text = fmt.Sprintf("all streams broke in mid-test: %v", err)
+	}
+	if r.p.Direction == plan.Both {
+		var got int64
+		for _, f := range r.eng.Snapshot().Flows {
+			if !f.Send {
+				got += f.Total.Bytes + f.OmittedBytes
+			}
+		}
+		if got <= int64(r.p.Streams) { // each rejected stream carries the one byte of ACCESS_DENIED
+			e.Text = "the server rejected the streams of its own direction: iperf3 before 3.7 cannot send and receive at once; test the directions one after the other"
+		}
+	}
+	return e
+}
+
+// asResult returns the *result.Error inside err, nil when there is none.
+func asResult(err error) *result.Error {
+	var e *result.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// asError makes every error one that a Run can hold.
+func (r *clientRun) asError(ctx context.Context, err error) *result.Error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	if e := asResult(err); e != nil {
+		return e
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &result.Error{Code: "interrupted", Interrupted: true, Text: "the test was cancelled: " + err.Error(), Number: codeClientTerm}
+	}
+	return &result.Error{Code: "failed", Text: err.Error(), Errno: errno(err)}
+}

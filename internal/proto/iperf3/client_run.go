@@ -1,0 +1,602 @@
+package iperf3
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// openStreams makes the data connections: one after the other, whose order is what
+// gives them their ids (spec §7), or many at a time with an index each.
+func (r *clientRun) openStreams(ctx context.Context) error {
+	dirs := directions(r.p.Direction, r.p.Streams)
+	streams := make([]stream, len(dirs))
+	at := 1
+	indexed := r.hello.has(FeatureIndex)
+	if indexed {
+		at = min(ParallelOpen, len(dirs))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		notices []result.Notice
+		next    int
+	)
+	for range at {
+		wg.Add(1)
+		go func() { // ends when no stream is left, or with ctx
+			defer wg.Done()
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= len(dirs) || ctx.Err() != nil {
+					return
+				}
+				conn, ns, err := r.openStream(ctx, i, indexed)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				mu.Lock()
+				streams[i] = stream{conn: conn, dir: dirs[i], id: streamID(i)}
+				notices = append(notices, ns...)
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	for _, s := range streams {
+		if s.conn != nil {
+			r.streams = append(r.streams, s)
+		}
+	}
+	r.out.notices(notices)
+	if ctx.Err() != nil {
+		return r.streamError(context.Cause(ctx))
+	}
+	return nil
+}
+
+// openStream connects stream i and sends its greeting.
+func (r *clientRun) openStream(ctx context.Context, i int, indexed bool) (*osnet.Conn, []result.Notice, error) {
+	o := osnet.Options{
+		Family: r.p.Family, BindHost: r.p.BindHost, BindDev: r.p.BindDev, Window: r.p.Window, MSS: r.p.MSS, NoDelay: r.p.NoDelay,
+		TOS: r.p.TOS, FlowLabel: r.p.FlowLabel, Congestion: r.p.Congestion, MPTCP: r.p.MPTCP, UserTimeout: r.p.SendTimeout,
+		FQRate: r.p.FQRate, Timeout: r.to.Stream,
+	}
+	if r.p.ClientPort > 0 {
+		o.LocalPort = r.p.ClientPort + i
+	}
+	conn, notices, err := osnet.Dial(ctx, "tcp", r.addr, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	greeting := r.cookie[:]
+	if indexed {
+		greeting = binary.BigEndian.AppendUint32(append([]byte{}, greeting...), uint32(i))
+	}
+	_ = conn.Net().SetWriteDeadline(time.Now().Add(r.to.Answer))
+	if _, err := conn.Net().Write(greeting); err != nil {
+		_ = conn.Close()
+		return nil, nil, fmt.Errorf("send cookie on a stream: %w", err)
+	}
+	_ = conn.Net().SetWriteDeadline(time.Time{})
+	return conn, notices, nil
+}
+
+// streamError prefers what the server says on the control connection to what the
+// socket said: a server that gives up closes everything.
+func (r *clientRun) streamError(err error) error {
+	var told *result.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	if !isOptionError(err) {
+		ctx, cancel := context.WithTimeout(context.Background(), r.to.Reason)
+		defer cancel()
+		if m, merr := r.next(ctx, r.to.Reason); merr == nil {
+			if e := r.refused(m); e != nil {
+				return e
+			}
+		}
+	}
+	return optionError(err)
+}
+
+// isOptionError reports that this end could not make the socket as asked.
+func isOptionError(err error) bool {
+	var opt *osnet.OptionError
+	var cc *osnet.CongestionError
+	var addr *osnet.AddrError
+	return errors.As(err, &opt) || errors.As(err, &cc) || errors.As(err, &addr)
+}
+
+// optionCodes are iperf3's numbers for the socket options of osnet.OptionError.
+var optionCodes = map[string]int{
+	"window": codeSetBuf, "mss": codeSetMSS, "no-delay": 122, "tos": codeSetTOS, "flow-label": codeSetFlow,
+	"bind-dev": codeBindDev, "user-timeout": codeUserTimeout, "keepalive": 155, "fq-rate": codeSetPacing, "dont-fragment": codeDontFragment,
+}
+
+// optionError words why a stream could not be made.
+func optionError(err error) *result.Error {
+	e := &result.Error{Code: "stream", Text: "open a stream: " + err.Error(), Number: codeStreamConnect, Errno: errno(err)}
+	var opt *osnet.OptionError
+	var cc *osnet.CongestionError
+	var addr *osnet.AddrError
+	switch {
+	case errors.As(err, &cc):
+		e.Code, e.Number, e.Text = "option", codeCongestion, cc.Error()
+	case errors.As(err, &opt):
+		e.Code, e.Text = "option", opt.Error()
+		if n, ok := optionCodes[opt.Option]; ok {
+			e.Number = n
+		}
+	case errors.As(err, &addr):
+		e.Code = "address"
+	}
+	return e
+}
+
+// awaitStart hands the streams to the engine and waits for the server's word to begin.
+func (r *clientRun) awaitStart(ctx context.Context) error {
+	if err := r.build(); err != nil {
+		return err
+	}
+	wait := r.answer() + time.Duration(len(r.head.Streams))*2*time.Millisecond
+	for {
+		m, err := r.next(ctx, wait)
+		if err != nil {
+			return r.waitError(err, fmt.Sprintf("to start the test after %d streams were opened", len(r.head.Streams)))
+		}
+		switch m.State {
+		case StateTestStart: // TEST_RUNNING follows at once
+		case StateTestRunning:
+			return nil
+		default:
+			if err := r.refused(m); err != nil {
+				return err
+			}
+			return r.unknown(m)
+		}
+	}
+}
+
+// build makes the engine.
+func (r *clientRun) build() error {
+	base := r.c.SocketBase
+	if base == 0 {
+		base = 5
+	}
+	flows, views := flowsOf(result.Client, base, r.p.Window, r.streams)
+	r.senders = sendersOf(flows)
+	r.streams = nil // the engine owns the sockets now
+	r.head.Streams = views
+	if len(views) > 0 {
+		if b := views[0].Buffers; b != nil {
+			r.head.Wire.SndbufActual, r.head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
+		}
+		_, err := flows[0].Conn.TCPInfo()
+		r.head.Wire.HasRetrans = err == nil && r.p.Sends(result.Client)
+	}
+	if r.p.MPTCP {
+		r.noteMPTCP(flows)
+	}
+	cfg := traffic.Config{
+		End: result.Client, Transport: r.p.Transport, BlockSize: r.p.BlockSize, Bitrate: r.p.Bitrate, Burst: r.p.Burst,
+		MaxRate: r.p.MaxRate, MaxBytes: r.p.MaxBytes, Duration: r.p.Duration, Omit: r.p.Omit, Bytes: r.p.Bytes, Blocks: r.p.Blocks,
+		Interval: r.p.Interval, Send: r.p.Send, Receive: r.p.Receive, Repeating: r.p.Repeating, Affinity: r.p.Affinity,
+		ReceiveTimeout: r.p.ReceiveTimeout, Host: r.c.Host,
+	}
+	if r.p.OneRow {
+		cfg.Interval = 0
+	}
+	if r.file != nil {
+		if r.sendsFile() {
+			cfg.Source, cfg.SourceSize, cfg.Limited = r.file, r.size, true
+		} else {
+			cfg.Sink = r.file
+		}
+	}
+	out := result.Sink(r.out)
+	if r.hello.has(FeatureClient) {
+		r.frames = newFrameSender(FrameClient, func(b []byte) error {
+			err := r.ctl.send(b, r.to.Answer)
+			if err != nil {
+				_ = r.ctl.nc.Close() // half a frame may be on its way: nothing can follow it
+			}
+			return err
+		})
+		if r.c.Facts != nil {
+			if err := r.sendFrame(ClientFrame{Facts: r.c.Facts}); err != nil {
+				return r.closedError(err)
+			}
+		}
+		out = result.Tee(r.out, r.frames)
+	}
+	cfg.Out = out
+	eng, err := traffic.New(cfg, flows)
+	if err != nil {
+		return &result.Error{Code: "plan", Text: err.Error(), Number: codeInitTest}
+	}
+	r.eng = eng
+	return nil
+}
+
+// noteMPTCP says when a stream fell back to TCP.
+func (r *clientRun) noteMPTCP(flows []traffic.Flow) {
+	fell := 0
+	for _, f := range flows {
+		c, ok := f.Conn.Net().(interface{ MultipathTCP() (bool, error) })
+		if !ok {
+			continue
+		}
+		if mp, err := c.MultipathTCP(); err == nil && !mp {
+			fell++
+		}
+	}
+	if fell > 0 {
+		r.out.notice(result.Notice{
+			Code: "mptcp-fallback", Level: result.Warn,
+			Text: fmt.Sprintf("%d of %d streams run over plain TCP: the server, or a box in between, does not do MPTCP", fell, len(flows)),
+		})
+	}
+}
+
+// waited is what Engine.Wait returned.
+type waited struct {
+	reason traffic.Reason
+	err    error
+}
+
+// ending says how the data phase ended.
+type ending struct {
+	limited   bool          // a count or a file ended it: what was sent must arrive
+	byServer  bool          // the server sent EXCHANGE_RESULTS of itself
+	interrupt *result.Error // ctx ended, and the server can be asked for its figures
+}
+
+// measure runs the data phase and what follows it.
+func (r *clientRun) measure(ctx context.Context) error {
+	r.flowed = true
+	r.out.mu.Lock()
+	r.out.start = time.Now()
+	r.out.mu.Unlock()
+	r.emitHead(result.KindStart)
+	r.eng.Start()
+	r.c.mu.Lock()
+	r.c.run = r
+	r.c.mu.Unlock()
+	end, err := r.watch(ctx)
+	if err != nil {
+		return err
+	}
+	return r.finish(ctx, end)
+}
+
+// watch waits for the end of the data phase: a stop rule, a word of the server, ctx, or
+// a send queue that stands still.
+func (r *clientRun) watch(ctx context.Context) (ending, error) {
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wait := make(chan waited, 1)
+	go func() { // ends with wctx at the latest
+		reason, err := r.eng.Wait(wctx)
+		wait <- waited{reason, err}
+	}()
+	still := newStall(r.senders, r.stallAfter())
+	defer still.stop()
+	var dead waited
+	var reason <-chan time.Time
+	for {
+		select {
+		case w := <-wait:
+			switch w.reason {
+			case traffic.Duration, traffic.Budget:
+				return ending{}, nil
+			case traffic.Bytes, traffic.Blocks, traffic.FileEnd:
+				return ending{limited: true}, nil
+			case traffic.ReceiveTimeout:
+				_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
+				return ending{}, &result.Error{
+					Code: "receive-timeout", Number: codeNoMsg,
+					Text: fmt.Sprintf("no data arrived for %v: the server, or the path from it, has stopped", r.p.ReceiveTimeout),
+				}
+			case traffic.PeerClosed: // why is said on the control connection, if at all
+				dead = w
+				t := time.NewTimer(r.to.Reason)
+				defer t.Stop()
+				reason = t.C
+			case traffic.Cancelled: // seen below
+			}
+		case <-reason:
+			return ending{}, r.deadStreams(dead.err)
+		case in, ok := <-r.ctl.in:
+			end, err, over := r.word(in, ok)
+			if over {
+				return end, err
+			}
+		case <-still.tick():
+			if still.stuck() {
+				_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
+				return ending{}, &result.Error{
+					Code: "stalled", Number: codeStreamWrite, Errno: linuxETIMEDOUT,
+					Text: fmt.Sprintf("nothing that was sent was acknowledged for %v: the server, or the path to it, has stopped", still.after),
+				}
+			}
+		case <-ctx.Done():
+			return r.interrupted(ctx)
+		}
+	}
+}
+
+// stallAfter is how long a send queue may stand still: the user's send timeout, else
+// as long as a receiver would wait.
+func (r *clientRun) stallAfter() time.Duration {
+	if r.p.SendTimeout > 0 {
+		return r.p.SendTimeout
+	}
+	return r.p.ReceiveTimeout
+}
+
+// word handles a message of the server in the data phase. over = the phase ended.
+func (r *clientRun) word(in inbound, ok bool) (end ending, err error, over bool) {
+	if !ok {
+		in.err = errPeerClosed
+	}
+	switch {
+	case in.err != nil:
+		return end, r.closedError(in.err), true
+	case in.m.State == StateExchangeResults:
+		return ending{byServer: true}, nil, true
+	case in.m.State == StateTestStart, in.m.State == StateTestRunning, in.m.State.Frame():
+		return end, nil, false
+	}
+	if err := r.refused(in.m); err != nil {
+		return end, err, true
+	}
+	return end, r.unknown(in.m), true
+}
+
+// interrupted ends a test because ctx did. A fullbore server is asked for its figures;
+// any other is told goodbye.
+func (r *clientRun) interrupted(ctx context.Context) (ending, error) {
+	cause := r.asError(ctx, context.Cause(ctx))
+	if r.hello.has(FeatureClient) {
+		return ending{interrupt: cause}, nil
+	}
+	_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
+	return ending{}, cause
+}
+
+// finish ends the data phase on this side, exchanges results and says goodbye.
+func (r *clientRun) finish(ctx context.Context, end ending) error {
+	stop := ctx
+	if end.interrupt != nil {
+		var cancel context.CancelFunc
+		stop, cancel = context.WithTimeout(context.Background(), r.to.Stopping)
+		defer cancel()
+	}
+	if end.limited && r.p.Sends(result.Client) {
+		if err := r.drain(stop); err != nil {
+			return err
+		}
+	}
+	r.eng.StopSend()
+	r.eng.StopReceive(end.byServer) // what a count asked for has been counted
+	totals := r.eng.Finish()
+	r.totals = &totals
+	r.frames.stop() // none follows TEST_END
+	err := r.sayEnd(end)
+	if err == nil {
+		err = r.exchange(stop, end)
+	}
+	if end.interrupt != nil { // with or without the server's figures
+		return end.interrupt
+	}
+	if err != nil {
+		return err
+	}
+	r.emitFinish()
+	r.eng.Close()
+	if err := r.ctl.sendState(r.to.Answer, StateDone); err != nil {
+		return nil //nolint:nilerr // both ends have all results: a lost goodbye changes nothing
+	}
+	r.done = true
+	return nil
+}
+
+func (r *clientRun) sayEnd(end ending) error {
+	switch {
+	case end.byServer:
+		return nil
+	case end.interrupt != nil:
+		if err := r.sendFrame(ClientFrame{Stop: &Stop{Why: end.interrupt.Text}}); err != nil {
+			return r.closedError(err)
+		}
+		return nil
+	}
+	if err := r.ctl.sendState(r.to.Answer, StateTestEnd); err != nil {
+		return r.closedError(err)
+	}
+	return nil
+}
+
+// drain waits until the server's system has acknowledged all that was sent, as long as
+// the queues move (design §5 "The end"). What the server says meanwhile ends it.
+func (r *clientRun) drain(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.eng.Drain(ctx) }() // ends with ctx
+	defer func() {
+		cancel()
+		for range done { //nolint:revive // waits for the goroutine above
+		}
+	}()
+	still := newStall(r.senders, r.to.Drain)
+	defer still.stop()
+	for {
+		select {
+		case err := <-done:
+			close(done)
+			if err == nil && r.hello == nil {
+				// The data is in the server's kernel. An iperf3 server handles TEST_END before
+				// data that it has not yet read, so give it a moment to read.
+				t := time.NewTimer(settle)
+				defer t.Stop()
+				<-t.C
+			}
+			return nil // what the system cannot tell is not waited for
+		case in, ok := <-r.ctl.in:
+			end, err, over := r.word(in, ok)
+			if !over {
+				continue
+			}
+			if end.byServer {
+				r.stash = &in.m
+				err = nil
+			}
+			cancel()
+			<-done
+			close(done)
+			return err
+		case <-still.tick():
+			if still.stuck() {
+				r.out.notice(result.Notice{
+					Code: "drain-incomplete", Level: result.Warn,
+					Text: fmt.Sprintf("the server stopped acknowledging for %v before all that was sent had arrived", still.after),
+				})
+				cancel()
+				<-done
+				close(done)
+				return nil
+			}
+		}
+	}
+}
+
+// settle is how long an iperf3 server is given to read what its kernel already holds.
+const settle = 5 * time.Millisecond
+
+// exchange sends our results and takes the server's.
+func (r *clientRun) exchange(ctx context.Context, end ending) error {
+	if !end.byServer {
+		if err := r.await(ctx, StateExchangeResults, "for its results after the test's end"); err != nil {
+			return err
+		}
+	}
+	own := resultsOf(result.Client, *r.totals)
+	if r.hello == nil {
+		own.Ext = nil
+	} else {
+		own.Ext.Dropped = r.frames.dropped()
+	}
+	if err := r.ctl.send(AppendDocument(nil, own.Encode()), r.to.Answer); err != nil {
+		return r.closedError(err)
+	}
+	m, err := r.next(ctx, r.answer())
+	if err != nil {
+		return r.waitError(err, "for its results")
+	}
+	if err := r.refused(m); err != nil {
+		return err
+	}
+	if m.State != 0 {
+		return r.unknown(m)
+	}
+	res, err := DecodeResults(m.Doc)
+	if err != nil {
+		return &result.Error{Code: "results", Remote: true, Text: "the server's results make no sense: " + err.Error(), Number: codeRecvResults}
+	}
+	if id := checkIDs(res, r.head.Streams); id != 0 {
+		return &result.Error{Code: "results", Remote: true, Text: fmt.Sprintf("the server's results name a stream %d that does not exist", id), Number: codeStreamID}
+	}
+	r.other = &res
+	return r.await(ctx, StateDisplayResults, "to confirm the results")
+}
+
+// await waits for one state.
+func (r *clientRun) await(ctx context.Context, want State, what string) error {
+	for {
+		m, err := r.next(ctx, r.answer())
+		if err != nil {
+			return r.waitError(err, what)
+		}
+		switch {
+		case m.State == want:
+			return nil
+		case m.State.Frame():
+			continue
+		}
+		if err := r.refused(m); err != nil {
+			return err
+		}
+		return r.unknown(m)
+	}
+}
+
+// emitFinish hands on the totals of both ends, as far as they are known.
+func (r *clientRun) emitFinish() {
+	if r.ended || r.totals == nil {
+		return
+	}
+	r.ended = true
+	t := r.totals
+	f := &result.Finish{
+		Streams: merge(result.Client, r.head.Streams, *t, r.other), Usage: t.Usage, Path: &t.Path, Elapsed: time.Since(r.began).Seconds(),
+	}
+	f.CPU.Client = t.CPU
+	wire := *r.head.Wire
+	if o := r.other; o != nil {
+		cpu := o.CPU
+		f.CPU.Server = &cpu
+		wire.ServerText, wire.ServerJSON = o.ServerText, o.ServerJSON
+		if !r.p.Sends(result.Client) {
+			wire.HasRetrans = o.HasRetransmit == 1
+		}
+		if o.Ext != nil {
+			r.c.mu.Lock()
+			r.lost = max(r.lost, o.Ext.Dropped)
+			r.c.mu.Unlock()
+		}
+	}
+	f.Wire = &wire
+	if r.file != nil {
+		noteDisk(f.Streams, result.Client, r.p.File, r.size)
+	}
+	r.c.mu.Lock()
+	lost := r.lost
+	r.c.mu.Unlock()
+	if lost > 0 {
+		r.out.notice(result.Notice{
+			Code: "events-dropped", End: result.Server, Level: result.Info,
+			Text: fmt.Sprintf("%d of the server's live reports were left out, because the control connection was slow; totals are complete", lost),
+		})
+	}
+	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
+}
+
+// partial emits what is known of a test that broke off.
+func (r *clientRun) partial() {
+	if r.eng == nil || !r.flowed {
+		return
+	}
+	if r.totals == nil {
+		r.eng.StopSend()
+		r.eng.StopReceive(false)
+		t := r.eng.Finish()
+		r.totals = &t
+	}
+	r.emitFinish()
+}

@@ -1,0 +1,173 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// short are timeouts that let a test see the end of a phase soon. They are bounds, not
+// waits: a test that passes does not depend on the machine being fast.
+func short() Timeouts {
+	return Timeouts{
+		Header: 300 * time.Millisecond, Answer: 500 * time.Millisecond, Stream: 500 * time.Millisecond, Drain: time.Second,
+		Grace: 500 * time.Millisecond, Reason: 200 * time.Millisecond, Linger: 300 * time.Millisecond, Stopping: time.Second,
+	}
+}
+
+// recorder keeps a test's events.
+type recorder struct {
+	mu     sync.Mutex
+	events []result.Event
+	done   chan struct{} // closed by Finish or Error at the latest
+	once   sync.Once
+}
+
+func newRecorder() *recorder { return &recorder{done: make(chan struct{})} }
+
+func (r *recorder) Event(e result.Event) {
+	r.mu.Lock()
+	r.events = append(r.events, e)
+	r.mu.Unlock()
+}
+
+func (r *recorder) run() *result.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return result.Fold(r.events)
+}
+
+func (r *recorder) kinds() []result.Kind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []result.Kind
+	for _, e := range r.events {
+		if e.Kind != result.KindInterval && e.Kind != result.KindNotice && e.Kind != result.KindHost {
+			out = append(out, e.Kind)
+		}
+	}
+	return out
+}
+
+// testServer is a server on a free loopback port.
+type testServer struct {
+	*Server
+	t      testing.TB
+	addr   netip.AddrPort
+	stop   context.CancelCauseFunc
+	result chan error
+
+	mu   sync.Mutex
+	runs []*recorder
+}
+
+// startServer runs s until the test's end; its tests are recorded.
+func startServer(t testing.TB, s *Server) *testServer {
+	t.Helper()
+	ln, err := osnet.Listen(t.Context(), "tcp", netip.MustParseAddrPort("127.0.0.1:0"), osnet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	}
+	if s.Tool.Name == "" {
+		s.Tool = result.Tool{Name: "fullbore", Version: "test"}
+	}
+	ts := &testServer{Server: s, t: t, addr: ln.Addr().(*net.TCPAddr).AddrPort(), result: make(chan error, 1)}
+	if s.NewTest == nil {
+		s.NewTest = func(result.Addr) TestHooks {
+			r := newRecorder()
+			ts.mu.Lock()
+			ts.runs = append(ts.runs, r)
+			ts.mu.Unlock()
+			return TestHooks{Sink: r}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ts.stop = cancel
+	go func() { ts.result <- s.Serve(ctx, []net.Listener{ln}) }()
+	t.Cleanup(func() { ts.close() })
+	return ts
+}
+
+// close ends the server and returns what Serve returned.
+func (ts *testServer) close() error {
+	ts.stop(errTestOver)
+	err := <-ts.result
+	ts.result <- err
+	return err
+}
+
+var errTestOver = errors.New("the test is over")
+
+// recorded returns the i-th test's recorder, waiting for it to appear.
+func (ts *testServer) recorded(i int) *recorder {
+	ts.t.Helper()
+	var r *recorder
+	eventually(ts.t, "the server saw no test", func() bool {
+		ts.mu.Lock()
+		defer ts.mu.Unlock()
+		if i < len(ts.runs) {
+			r = ts.runs[i]
+		}
+		return r != nil
+	})
+	return r
+}
+
+// run returns the i-th test's run when it is over.
+func (ts *testServer) run(i int) *result.Run {
+	ts.t.Helper()
+	rec := ts.recorded(i)
+	var run *result.Run
+	eventually(ts.t, "the server's test did not end", func() bool {
+		run = rec.run()
+		return run.Err != nil || run.Finished()
+	})
+	return run
+}
+
+// eventually polls a condition; what is said when it does not come true within a time
+// that only a hang exceeds.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// client is a client of ts with short timeouts.
+func (ts *testServer) client(p plan.Plan) *Client {
+	p.Host, p.Port = ts.addr.Addr().String(), int(ts.addr.Port())
+	return &Client{Plan: p, Timeouts: short(), Tool: result.Tool{Name: "fullbore", Version: "test"}}
+}
+
+func runClient(t testing.TB, c *Client) (*result.Run, error) {
+	t.Helper()
+	rec := newRecorder()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	err := c.Run(ctx, rec)
+	return rec.run(), err
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(b[:len(b)-1]))
+	return len(b), nil
+}

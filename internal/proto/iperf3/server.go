@@ -1,0 +1,357 @@
+package iperf3
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// ErrIdle is returned by Serve when a one-off server saw no test within its idle timeout.
+var ErrIdle = errors.New("no client came within the idle timeout")
+
+// TestHooks connect one test of a server to its surroundings.
+type TestHooks struct {
+	// Sink gets the test's events; nil = nobody listens.
+	Sink result.Sink
+	// Output renders what this server shows of the test, for --get-server-output: text, or
+	// a JSON document when the server's output is JSON. Called after the test's Finish
+	// event, before the client gets the results. nil = there is no output to give.
+	Output func(*result.Run) (text string, json []byte)
+	// Host samples this machine's counters once per interval of this test; nil = the
+	// Server's. Tests run at once, and a sampler belongs to one.
+	Host func() *result.HostSample
+	// Done is called once when the last event was delivered; nil = not.
+	Done func()
+}
+
+// Server answers clients. The zero value of every field but Policy works. A Server is
+// used for one Serve.
+type Server struct {
+	Policy plan.Serve
+	// Tool is this program; the extension tells it to fullbore clients.
+	Tool result.Tool
+	// Version is the release of iperf3 shown to people; default DefaultRelease.
+	Version string
+	// SocketBase is the number shown for the first stream; default 5.
+	SocketBase int
+	// Host samples this machine's counters once per interval; nil = not.
+	Host func() *result.HostSample
+	// Facts describe this machine; nil = unknown. Strangers are told a part (Policy.FullFacts).
+	Facts *result.Host
+	// Now is the wall clock of logins; nil = time.Now.
+	Now func() time.Time
+	// Log gets one line per test and per hostile visitor, those limited in rate; nil = none.
+	Log *slog.Logger
+	// NewTest is called for every test that begins, and for every client that is refused
+	// for its login or its wishes (then only an Error event follows); not for clients that
+	// are told busy, nor for strangers. nil = no hooks.
+	NewTest  func(remote result.Addr) TestHooks
+	Timeouts Timeouts
+
+	key      *rsa.PrivateKey
+	to       Timeouts
+	log      *slog.Logger
+	visitors *visitors
+	docs     *budget
+	pending  *pending
+	wg       sync.WaitGroup
+	accepted atomic.Int64 // connections; gives plain streams their order
+	cancel   context.CancelCauseFunc
+
+	mu       sync.Mutex
+	running  map[*session]struct{} // hold a slot
+	creating map[*session]struct{} // those that wait for streams; a subset
+	queue    []*session            // wait for a slot, oldest first
+	tests    int                   // how many there were
+	used     bool                  // one-off: its test has begun
+	lastBusy time.Time             // of the last test's end, or of the start
+}
+
+// Room for what strangers can make us hold (field cases F26, F31, F52).
+const (
+	maxPending     = 1024      // connections that have not finished their greeting
+	maxLargeMemory = 256 << 20 // all large documents being received
+)
+
+// Serve answers clients on the listeners until ctx ends, which ends running tests with
+// SERVER_TERMINATE; or until the test of a one-off server is over. The listeners stay
+// open between tests and are closed when it returns. It returns nil after a one-off
+// test, ErrIdle, ctx's cause, or a listener's error; every goroutine is gone then.
+func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
+	if err := s.prepare(); err != nil {
+		for _, ln := range lns {
+			_ = ln.Close()
+		}
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.cancel = cancel
+	stop := context.AfterFunc(ctx, func() {
+		for _, ln := range lns {
+			_ = ln.Close()
+		}
+		s.pending.closeAll()
+	})
+	defer stop()
+	for _, ln := range lns {
+		s.wg.Go(func() { s.accept(ctx, ln) })
+	}
+	if s.Policy.OneOff && s.Policy.IdleTimeout > 0 {
+		s.wg.Go(func() { s.watchIdle(ctx) })
+	}
+	<-ctx.Done()
+	s.wg.Wait()
+	err := context.Cause(ctx)
+	if errors.Is(err, errServed) {
+		return nil
+	}
+	return err
+}
+
+// errServed ends Serve after a one-off test.
+var errServed = errors.New("the one test is done")
+
+func (s *Server) prepare() error {
+	s.Policy = s.Policy.Filled()
+	s.to = s.Timeouts.filled()
+	s.running, s.creating = map[*session]struct{}{}, map[*session]struct{}{}
+	s.pending = newPending(maxPending)
+	s.docs = newBudget(maxLargeMemory)
+	s.lastBusy = time.Now()
+	s.log = s.Log
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.visitors = newVisitors(s.log)
+	if s.Version == "" {
+		s.Version = DefaultRelease
+	}
+	if s.SocketBase == 0 {
+		s.SocketBase = 5
+	}
+	if len(s.Policy.PrivateKey) > 0 {
+		key, err := parsePrivateKey(s.Policy.PrivateKey)
+		if err != nil {
+			return &result.Error{Code: "plan", Text: "login: " + err.Error(), Number: 23}
+		}
+		s.key = key
+	}
+	return nil
+}
+
+func (s *Server) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// accept takes connections until the listener is closed. Too few descriptors end the
+// test that is being set up, with the reason; the server lives on (field case F45).
+func (s *Server) accept(ctx context.Context, ln net.Listener) {
+	pause := 5 * time.Millisecond
+	for {
+		nc, err := ln.Accept()
+		switch {
+		case err == nil:
+			pause = 5 * time.Millisecond
+			seq := s.accepted.Add(1)
+			s.wg.Go(func() { s.handle(ctx, nc, seq) })
+			continue
+		case ctx.Err() != nil:
+			return
+		case errno(err) == linuxEMFILE || errno(err) == linuxENFILE:
+			s.outOfDescriptors(err)
+		case errors.Is(err, net.ErrClosed):
+			s.cancel(fmt.Errorf("iperf3: accept: %w", err))
+			return
+		default:
+			s.log.Warn("accept", "err", err)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+const linuxENFILE = 23
+
+// outOfDescriptors gives up one test that waits for streams, the one with most.
+func (s *Server) outOfDescriptors(err error) {
+	s.mu.Lock()
+	var victim *session
+	for t := range s.creating {
+		if victim == nil || t.plan.Streams > victim.plan.Streams {
+			victim = t
+		}
+	}
+	s.mu.Unlock()
+	if victim == nil {
+		s.visitors.note(netip.Addr{}, "out of descriptors", "err", err)
+		return
+	}
+	victim.fail(&result.Error{
+		Code: "descriptors", Number: codeStreamAccept, Errno: errno(err),
+		Text: fmt.Sprintf("this server has too few file descriptors for the test's %d streams (%v): raise its limit (ulimit -n)", victim.wanted(), err),
+	})
+}
+
+// watchIdle ends a one-off server that nobody uses.
+func (s *Server) watchIdle(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		left := s.Policy.IdleTimeout - time.Since(s.lastBusy)
+		busy := s.used || len(s.running) > 0
+		s.mu.Unlock()
+		if busy {
+			return // the test's own timeouts count from here
+		}
+		if left <= 0 {
+			s.cancel(ErrIdle)
+			return
+		}
+		t := time.NewTimer(left)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// peerOf is a connection's remote address without port, IPv4-mapped as IPv4.
+func peerOf(nc net.Conn) netip.Addr {
+	ap, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+func (s *Server) allowed(a netip.Addr) bool {
+	if len(s.Policy.Allow) == 0 {
+		return true
+	}
+	for _, p := range s.Policy.Allow {
+		if p.Contains(a.WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// handle serves one connection from its first byte: a stream of a test that waits for
+// it, or the control connection of a new test. It closes nc, or hands it on. seq counts
+// accepted connections.
+func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64) {
+	peer := peerOf(nc)
+	if !s.allowed(peer) {
+		s.visitors.note(peer, "not allowed")
+		// Test authorization failed: the one of iperf3's words that fits.
+		s.farewell(nc, AppendError(nil, WireError{Code: codeAuth}))
+		return
+	}
+	if s.sayBusyAtOnce() {
+		s.busy(nc, peer)
+		return
+	}
+	entry := s.pending.add(nc)
+	defer s.pending.remove(entry)
+	_ = nc.SetDeadline(time.Now().Add(s.to.Header))
+	var cookie Cookie
+	if n, err := io.ReadFull(nc, cookie[:]); err != nil {
+		s.visitors.stranger(peer, cookie[:n], err)
+		_ = nc.Close()
+		return
+	}
+	if what := foreignClient(cookie[:]); what != "" {
+		s.visitors.note(peer, what)
+		_ = nc.Close()
+		return
+	}
+	if t, foreign := s.expecting(cookie, peer); t != nil {
+		if foreign {
+			s.visitors.note(peer, "stream from another address than its control connection", "test", t.name())
+			s.farewell(nc, []byte{byte(0xff)})
+			return
+		}
+		t.offer(arrival{nc: nc, order: seq})
+		return
+	}
+	if s.sayBusyAtOnce() || s.exclusiveAndTaken() {
+		s.busy(nc, peer)
+		return
+	}
+	s.greet(ctx, nc, peer, cookie, entry)
+}
+
+// greet runs a new test from the server's first word on.
+func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie Cookie, entry *pendingEntry) {
+	_ = nc.SetDeadline(time.Now().Add(s.to.Header))
+	if _, err := nc.Write([]byte{byte(StateParamExchange)}); err != nil {
+		s.visitors.stranger(peer, nil, err)
+		_ = nc.Close()
+		return
+	}
+	doc, err := readParams(nc)
+	if err != nil {
+		s.visitors.stranger(peer, cookie[:], err)
+		if errors.Is(err, errTooLong) && cookie.plausible() || errors.Is(err, errEmpty) {
+			s.farewell(nc, AppendError(nil, WireError{Code: codeRecvParams}))
+			return
+		}
+		_ = nc.Close()
+		return
+	}
+	s.pending.remove(entry)
+	_ = nc.SetDeadline(time.Time{})
+	t := newSession(s, nc, peer, cookie)
+	t.run(ctx, doc)
+}
+
+// readParams reads the length and the document, and not a byte more than they are.
+func readParams(r io.Reader) ([]byte, error) {
+	var head [lengthSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := uint32(head[0])<<24 | uint32(head[1])<<16 | uint32(head[2])<<8 | uint32(head[3])
+	switch {
+	case n == 0:
+		return nil, errEmpty
+	case n > MaxParams:
+		return nil, fmt.Errorf("%w: parameters of %d bytes, at most %d are allowed", errTooLong, n, MaxParams)
+	}
+	doc := make([]byte, n)
+	_, err := io.ReadFull(r, doc)
+	return doc, err
+}
+
+// farewell writes last words and closes so that they can be read.
+func (s *Server) farewell(nc net.Conn, b []byte) {
+	_ = nc.SetDeadline(time.Now().Add(s.to.Linger))
+	if _, err := nc.Write(b); err == nil {
+		if h, ok := nc.(interface{ CloseWrite() error }); ok {
+			_ = h.CloseWrite()
+		}
+		_, _ = io.CopyN(io.Discard, nc, maxLinger)
+	}
+	_ = nc.Close()
+}

@@ -1,0 +1,500 @@
+package iperf3
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// session is one client's test at the server, from its parameters on. Its run is the
+// goroutine of the control connection; offer and fail are called by others.
+type session struct {
+	s      *Server
+	peer   netip.Addr
+	remote result.Addr
+	local  result.Addr
+	cookie Cookie
+	ctl    *control
+	conn   *osnet.Conn // the control connection
+
+	params Params
+	plan   plan.Plan
+	user   string // logged in
+	hello  *ClientHello
+	// greeted: our hello went out, so frames of the client count.
+	greeted atomic.Bool
+	number  int
+
+	hooks  TestHooks
+	opened bool
+	out    *emitter
+	folder result.Folder
+	foldMu sync.Mutex
+	frames *frameSender
+	head   result.Run
+
+	// The slot. turn is closed when t gets one, released when it gave it back; ending
+	// says that the client has all it wants. others and since are set with the slot.
+	turn     chan struct{}
+	released chan struct{}
+	ending   atomic.Bool
+	others   int
+	since    time.Time
+	overlap  chan struct{} // another test began meanwhile
+	shift    chan struct{} // the queue moved
+	consumed bool          // this is the test of a one-off server
+
+	arrivals   chan arrival
+	failed     chan *result.Error
+	noMore     chan struct{} // closed: no stream is wanted
+	noMoreOnce sync.Once
+
+	streams []stream
+	senders []*osnet.Conn
+	file    *os.File
+	size    int64
+	eng     *traffic.Engine
+	// steerable is eng for the reader's goroutine.
+	steerable atomic.Pointer[traffic.Engine]
+	totals    *traffic.Totals
+	other     *Results
+	flowed    bool
+	begun     time.Time
+	byStop    string // a client's stop frame ended the test
+	lost      atomic.Int64
+}
+
+// arrival is a stream's connection whose cookie was right.
+type arrival struct {
+	nc    net.Conn
+	order int64 // of acceptance, or its index
+}
+
+func newSession(s *Server, nc net.Conn, peer netip.Addr, cookie Cookie) *session {
+	conn := osnet.NewConn(nc)
+	t := &session{
+		s: s, peer: peer, remote: conn.Remote(), local: conn.Local(), cookie: cookie, conn: conn,
+		turn: make(chan struct{}), released: make(chan struct{}), overlap: make(chan struct{}, 1), shift: make(chan struct{}, 1),
+		arrivals: make(chan arrival), failed: make(chan *result.Error, 1), noMore: make(chan struct{}), begun: time.Now(),
+	}
+	t.out = newEmitter(result.Server, result.SinkFunc(t.event))
+	return t
+}
+
+// name is how the log calls the test.
+func (t *session) name() string { return net.JoinHostPort(t.remote.Host, strconv.Itoa(t.remote.Port)) }
+
+// event hands an event to everybody who listens; the emitter calls it one at a time.
+func (t *session) event(ev result.Event) {
+	t.foldMu.Lock()
+	t.folder.Event(ev)
+	t.foldMu.Unlock()
+	if t.hooks.Sink != nil {
+		t.hooks.Sink.Event(ev)
+	}
+	if t.frames != nil && ev.End == result.Server {
+		t.frames.Event(ev)
+	}
+}
+
+// open calls NewTest, once.
+func (t *session) open() {
+	if t.opened {
+		return
+	}
+	t.opened = true
+	t.s.mu.Lock()
+	t.s.tests++
+	t.number = t.s.tests
+	t.s.mu.Unlock()
+	if t.s.NewTest != nil {
+		t.hooks = t.s.NewTest(t.remote)
+	}
+}
+
+// sampler is what counts this machine's load during the test.
+func (t *session) sampler() func() *result.HostSample {
+	if t.hooks.Host != nil {
+		return t.hooks.Host
+	}
+	return t.s.Host
+}
+
+// run is the whole test. doc are the client's parameters. It returns when every socket
+// of the test is closed.
+func (t *session) run(ctx context.Context, doc []byte) {
+	t.ctl = newControl(t.conn.Net(), false, 0, t.s.docs, t.frame)
+	err := t.test(ctx, doc)
+	t.finishUp(ctx, err)
+}
+
+// errBusy and errMalformed end a session that never was a test.
+var (
+	errBusy      = errors.New("busy")
+	errMalformed = errors.New("malformed parameters")
+)
+
+func (t *session) test(ctx context.Context, doc []byte) error {
+	if err := t.understand(doc); err != nil {
+		return err
+	}
+	if err := t.login(); err != nil {
+		return err
+	}
+	if err := t.policy(); err != nil {
+		return err
+	}
+	if err := t.awaitTurn(ctx); err != nil {
+		return err
+	}
+	t.open()
+	t.announce()
+	if err := t.greet(); err != nil {
+		return err
+	}
+	if err := t.collect(ctx); err != nil {
+		return err
+	}
+	if err := t.build(); err != nil {
+		return err
+	}
+	return t.measure(ctx)
+}
+
+// understand decodes the parameters. A key of the wrong kind ends the conversation: a
+// test that quietly ran with a default instead would be another than the one asked for
+// (field case F51).
+func (t *session) understand(doc []byte) error {
+	p, err := DecodeParams(doc)
+	if err != nil {
+		t.s.visitors.note(t.peer, "sent no valid parameters", "err", err)
+		return errMalformed
+	}
+	if len(p.Notes) > 0 {
+		t.s.visitors.note(t.peer, "sent malformed parameters", "err", p.Notes[0].String())
+		return errMalformed
+	}
+	t.params = p
+	if t.s.Policy.Extension != "off" {
+		t.hello = p.Hello
+	} else {
+		t.params.Hello = nil
+	}
+	return nil
+}
+
+// login checks the client's token where a login is required. Its failure says no
+// reason to the client; the log has it, without the password.
+func (t *session) login() error {
+	if t.s.key == nil {
+		return nil
+	}
+	refuse := func(why error) error {
+		return &result.Error{Code: "auth", Number: codeAuth, Text: "login refused: " + why.Error()}
+	}
+	if _, has := t.params.present["authtoken"]; !has {
+		return refuse(errors.New("the client gave no login"))
+	}
+	users, err := os.Open(t.s.Policy.UsersFile) // read anew for every test
+	if err != nil {
+		return refuse(fmt.Errorf("the users file cannot be read: %w", err))
+	}
+	defer users.Close()
+	user, err := checkLogin(t.s.key, t.params.AuthToken, t.s.Policy.PKCS1, users, t.s.now(), t.s.Policy.TimeSkew)
+	if err != nil {
+		return refuse(err)
+	}
+	t.user = user
+	return nil
+}
+
+// policy compares what the client wants with what this server allows.
+func (t *session) policy() error {
+	pol := t.s.Policy
+	maxStreams := int64(plan.MaxStreams)
+	if t.hello != nil {
+		maxStreams = plan.MaxStreamsExt
+	}
+	if bad := t.params.check(maxStreams); bad != nil {
+		return &result.Error{Code: "refused", Number: int(bad.Code), Errno: int(bad.Errno), Text: "refused: " + bad.Text}
+	}
+	t.plan = t.params.Plan()
+	p := t.plan
+	limit := func(code int, format string, args ...any) error {
+		return &result.Error{Code: "limit", Number: code, Text: "refused: " + fmt.Sprintf(format, args...)}
+	}
+	flows := int64(p.Streams)
+	if p.Direction == plan.Both {
+		flows *= 2
+	}
+	switch {
+	case p.Transport != plan.TCP:
+		return &result.Error{
+			Code: "unsupported", Number: codeStreamListen, Errno: linuxEPROTONOSUPPORT,
+			Text: fmt.Sprintf("refused: this build carries no %s", p.Transport),
+		}
+	case pol.MaxStreams > 0 && p.Streams > pol.MaxStreams:
+		return limit(codeNumStreams, "%d streams asked for, allowed are %d", p.Streams, pol.MaxStreams)
+	case pol.MaxDuration > 0 && p.Duration == 0:
+		return limit(codeMaxDuration, "a test without time limit asked for, allowed are %v", pol.MaxDuration)
+	case pol.MaxDuration > 0 && p.Duration+p.Omit > pol.MaxDuration:
+		return limit(codeMaxDuration, "%v asked for, allowed are %v", p.Duration+p.Omit, pol.MaxDuration)
+	}
+	for _, most := range []int64{pol.RateLimit, pol.MaxRate} {
+		if most > 0 && flows*max(p.Bitrate, p.FQRate) > most {
+			return limit(codeTotalRate, "%d streams of %d bit/s asked for, allowed are %d bit/s together", flows, max(p.Bitrate, p.FQRate), most)
+		}
+	}
+	if pol.Send != plan.SendCopy && p.Send == plan.SendCopy {
+		t.plan.Send = pol.Send
+	}
+	if pol.Receive != plan.Copy {
+		t.plan.Receive = pol.Receive
+	}
+	if len(p.Affinity) == 0 {
+		t.plan.Affinity = pol.Affinity
+	}
+	t.plan.Interval, t.plan.OneRow, t.plan.File = pol.Interval, pol.OneRow, pol.File
+	t.plan.ReceiveTimeout, t.plan.SendTimeout = pol.ReceiveTimeout, pol.SendTimeout
+	t.plan.Port = t.local.Port
+	return nil
+}
+
+// queueBeat is how often a waiting client hears of its place.
+const queueBeat = 5 * time.Second
+
+// awaitTurn takes a slot, waiting for it in the queue when the client can.
+func (t *session) awaitTurn(ctx context.Context) error {
+	mayWait := t.hello.has(FeatureQueue) && t.hello.Queue
+	switch t.s.admit(t, mayWait) {
+	case admitted:
+		t.consumed = t.s.Policy.OneOff
+		return nil
+	case isBusy:
+		return errBusy
+	}
+	beat := time.NewTicker(queueBeat)
+	defer beat.Stop()
+	for {
+		if n, est := t.s.place(t); n > 0 {
+			doc, _ := json.Marshal(QueueFrame{Position: n, Estimate: est})
+			if err := t.ctl.send(AppendFrame(nil, FrameQueue, doc), t.s.to.Answer); err != nil {
+				return t.closedError(err)
+			}
+		}
+		select {
+		case <-t.turn:
+			t.consumed = t.s.Policy.OneOff
+			return nil
+		case <-t.shift:
+		case <-beat.C:
+		case in, ok := <-t.ctl.in:
+			if err := t.early(in, ok); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (t *session) moved() {
+	select {
+	case t.shift <- struct{}{}:
+	default:
+	}
+}
+
+func (t *session) overlapped() {
+	select {
+	case t.overlap <- struct{}{}:
+	default:
+	}
+}
+
+// remaining is how long the test will still take; false when it has no time limit.
+// The server's mutex is held.
+func (t *session) remaining() (time.Duration, bool) {
+	if t.plan.Duration == 0 {
+		return 0, false
+	}
+	return max(0, t.plan.Duration+t.plan.Omit-t.s.now().Sub(t.since)), true
+}
+
+// announce emits Connected.
+func (t *session) announce() {
+	test := t.plan.Test()
+	test.Target = ""
+	if l := (result.Limit{BitrateBPS: t.s.Policy.RateLimit, MaxDuration: t.s.Policy.MaxDuration.Seconds()}); l != (result.Limit{}) {
+		test.ServerLimit = &l
+	}
+	test.MaxRate = t.s.Policy.MaxRate
+	w := &result.Wire{
+		Cookie: t.cookie.String(), Version: "iperf " + t.s.Version, PeerVersion: printable(t.params.ClientVersion),
+		AcceptedFrom: &result.Addr{Host: t.remote.Host, Port: t.remote.Port}, TestStarted: true, TestNumber: t.number,
+		Extension: t.hello != nil,
+	}
+	if t.hello != nil {
+		w.PeerVersion = printable(t.hello.Version)
+	}
+	if mss, err := t.conn.MSS(); err == nil {
+		w.ControlMSS = mss
+	}
+	t.head = result.Run{
+		Schema: result.Schema, Tool: t.s.Tool, End: result.Server, Protocol: "iperf3", Started: result.Now(t.s.now()),
+		Test: test, Hosts: result.Hosts{Server: t.s.Facts}, Wire: w,
+	}
+	t.emitHead(result.KindConnected)
+	if t.others > 0 {
+		t.noteOverlap(t.others)
+	}
+}
+
+func (t *session) emitHead(k result.Kind) {
+	head := t.head
+	wire := *t.head.Wire
+	head.Wire = &wire
+	t.out.Event(result.Event{Kind: k, Head: &head})
+}
+
+func (t *session) noteOverlap(n int) {
+	t.out.notice(result.Notice{
+		Code: "overlap", Level: result.Warn,
+		Text: fmt.Sprintf("this server runs %d other tests at the same time: the rate is a share", n),
+	})
+}
+
+// facts are what this client may know about the machine (design §5 "Hello").
+func (t *session) facts() *result.Host {
+	f := t.s.Facts
+	if f == nil || t.s.Policy.FullFacts || t.user != "" {
+		return f
+	}
+	return &result.Host{Tool: f.Tool, OS: f.OS, Release: f.Release, Cores: f.Cores}
+}
+
+// greet answers a fullbore client's hello and says CREATE_STREAMS.
+func (t *session) greet() error {
+	t.s.mu.Lock()
+	t.s.creating[t] = struct{}{} // streams may come from now on
+	t.s.mu.Unlock()
+	var b []byte
+	if t.hello != nil {
+		var nonce, id [8]byte
+		_, _ = rand.Read(nonce[:])
+		_, _ = rand.Read(id[:])
+		now := t.s.now()
+		h := ServerHello{
+			V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(id[:]), Nonce: hex.EncodeToString(nonce[:]),
+			Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
+		}
+		pol := t.s.Policy
+		if l := (Limits{MaxRate: pol.MaxRate, MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}); l != (Limits{}) {
+			h.Limits = &l
+		}
+		doc, err := json.Marshal(h)
+		if err != nil {
+			return fmt.Errorf("iperf3: encode hello: %w", err)
+		}
+		b = AppendFrame(b, FrameHello, doc)
+		t.greeted.Store(true)
+	}
+	b = append(b, byte(StateCreateStreams))
+	if err := t.ctl.send(b, t.s.to.Answer); err != nil {
+		return t.closedError(err)
+	}
+	return nil
+}
+
+// clockStart is the zero of Clock.Mono: a constant of the process.
+var clockStart = time.Now()
+
+// wanted is the number of streams of both directions.
+func (t *session) wanted() int {
+	n := t.plan.Streams
+	if t.plan.Direction == plan.Both {
+		n *= 2
+	}
+	return n
+}
+
+func (t *session) indexed() bool { return t.hello.has(FeatureIndex) }
+
+// offer hands a stream's connection over; the cookie is read. It closes what the test
+// does not want.
+func (t *session) offer(a arrival) {
+	if t.indexed() {
+		var idx [IndexSize]byte
+		if _, err := io.ReadFull(a.nc, idx[:]); err != nil {
+			_ = a.nc.Close()
+			return
+		}
+		a.order = int64(binary.BigEndian.Uint32(idx[:]))
+		if a.order >= int64(t.wanted()) {
+			t.s.farewell(a.nc, []byte{0xff})
+			return
+		}
+	}
+	_ = a.nc.SetDeadline(time.Time{})
+	select {
+	case t.arrivals <- a:
+	case <-t.noMore:
+		t.s.farewell(a.nc, []byte{0xff})
+	}
+}
+
+// fail ends the test from outside.
+func (t *session) fail(e *result.Error) {
+	select {
+	case t.failed <- e:
+	default:
+	}
+}
+
+// logTest writes the one line of a test.
+func (t *session) logTest(e *result.Error) {
+	t.foldMu.Lock()
+	run := t.folder.Run()
+	t.foldMu.Unlock()
+	attrs := []any{"test", t.number, "from", t.name()}
+	if t.user != "" {
+		attrs = append(attrs, "user", printable(t.user))
+	}
+	if t.plan.Transport != "" {
+		attrs = append(attrs, "transport", string(t.plan.Transport), "direction", string(t.plan.Direction), "streams", t.plan.Streams)
+	}
+	for _, sum := range run.Sums {
+		for _, v := range []struct {
+			end   result.End
+			total *result.Total
+		}{{sum.Direction.Sender(), sum.Sender}, {sum.Direction.Receiver(), sum.Receiver}} {
+			if v.end == result.Server && v.total != nil {
+				attrs = append(attrs, string(sum.Direction)+"_bytes", v.total.Bytes, string(sum.Direction)+"_bps", int64(v.total.Rate()), "seconds", fmt.Sprintf("%.2f", v.total.Seconds()))
+			}
+		}
+	}
+	level := slog.LevelInfo
+	if e != nil {
+		attrs = append(attrs, "error", e.Code, "why", e.Text)
+		level = slog.LevelWarn
+	}
+	t.s.log.Log(context.Background(), level, "test", attrs...)
+}

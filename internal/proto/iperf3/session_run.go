@@ -1,0 +1,483 @@
+package iperf3
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// collect waits until every stream is there.
+func (t *session) collect(ctx context.Context) error {
+	defer t.refuseStreams()
+	var got []arrival
+	taken := map[int64]bool{}
+	keep := false
+	defer func() {
+		if !keep {
+			for _, a := range got {
+				_ = a.nc.Close()
+			}
+		}
+	}()
+	timer := time.NewTimer(t.s.to.Stream)
+	defer timer.Stop()
+	for len(got) < t.wanted() {
+		select {
+		case a := <-t.arrivals:
+			if taken[a.order] { // an index that came before
+				_ = a.nc.Close()
+				continue
+			}
+			taken[a.order] = true
+			got = append(got, a)
+			timer.Reset(t.s.to.Stream)
+		case in, ok := <-t.ctl.in:
+			if err := t.early(in, ok); err != nil {
+				return err
+			}
+		case e := <-t.failed:
+			return e
+		case <-timer.C:
+			return &result.Error{
+				Code: "no-streams", Remote: true, Number: codeStreamAccept, Errno: linuxETIMEDOUT,
+				Text: fmt.Sprintf("the client opened %d of %d streams, then none for %v", len(got), t.wanted(), t.s.to.Stream),
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	// Plain streams are what the client opened first, second, …: their connections were
+	// accepted in that order, whoever read its cookie first.
+	slices.SortFunc(got, func(a, b arrival) int { return cmp.Compare(a.order, b.order) })
+	keep = true
+	dirs := directions(t.plan.Direction, t.plan.Streams)
+	for i, a := range got {
+		t.streams = append(t.streams, stream{conn: osnet.NewConn(a.nc), dir: dirs[i], id: streamID(i)})
+	}
+	return nil
+}
+
+// refuseStreams turns away further streams. It may be called more than once.
+func (t *session) refuseStreams() {
+	t.s.mu.Lock()
+	delete(t.s.creating, t)
+	t.s.mu.Unlock()
+	t.noMoreOnce.Do(func() { close(t.noMore) })
+}
+
+// early handles what a client says before the data phase; nil = nothing of weight.
+func (t *session) early(in inbound, ok bool) error {
+	switch {
+	case !ok:
+		return t.closedError(errPeerClosed)
+	case in.err != nil:
+		return t.closedError(in.err)
+	case in.m.State == StateTestStart, in.m.State.Frame(): // silently ignored, as servers do (spec §3)
+		return nil
+	}
+	return t.goodbye(in.m)
+}
+
+// goodbye words a message by which a client leaves, or one that does not belong.
+func (t *session) goodbye(m message) error {
+	switch m.State {
+	case StateClientTerminate:
+		return &result.Error{Code: "client-terminated", Remote: true, Number: codeClientTerm, Text: "the client was stopped by its operator"}
+	case StateDone:
+		return &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Text: "the client left before the test's end"}
+	}
+	what := m.State.String()
+	if m.State == 0 {
+		what = "a document"
+	}
+	return &result.Error{Code: "protocol", Remote: true, Number: codeMessage, Text: fmt.Sprintf("the client sent %s where it does not belong", what)}
+}
+
+// closedError words the loss of the control connection.
+func (t *session) closedError(err error) error {
+	if e := asResult(err); e != nil {
+		return e
+	}
+	if !errors.Is(err, errPeerClosed) && !isNetError(err) {
+		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the client's message makes no sense: " + err.Error()}
+	}
+	e := &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Text: "the client closed the connection: it ended or was cut off"}
+	if n := errno(err); n != 0 {
+		e.Errno = n
+		e.Text = fmt.Sprintf("the connection to the client broke: %v", err)
+	}
+	return e
+}
+
+// build applies the socket options and hands the streams to the engine.
+func (t *session) build() error {
+	p := t.plan
+	o := osnet.Options{
+		Window: p.Window, MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS, Congestion: p.Congestion, UserTimeout: p.SendTimeout, FQRate: p.FQRate,
+	}
+	var notices []result.Notice
+	for _, s := range t.streams {
+		ns, err := osnet.Apply(s.conn, o)
+		notices = append(notices, ns...)
+		if err != nil {
+			e := optionError(err)
+			e.Text = "refused: " + e.Text
+			return e
+		}
+	}
+	flows, views := flowsOf(result.Server, t.s.SocketBase, p.Window, t.streams)
+	t.streams = nil // the engine owns the sockets now
+	t.senders = sendersOf(flows)
+	t.head.Streams = views
+	if b := views[0].Buffers; b != nil {
+		t.head.Wire.SndbufActual, t.head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
+	}
+	_, infoErr := flows[0].Conn.TCPInfo()
+	t.head.Wire.HasRetrans = infoErr == nil && p.Sends(result.Server)
+	if t.hello.has(FeatureEvents) {
+		t.out.mu.Lock() // event reads it under this lock
+		t.frames = newFrameSender(FrameEvent, func(b []byte) error {
+			err := t.ctl.send(b, t.s.to.Answer)
+			if err != nil {
+				_ = t.conn.Close() // half a frame may be on its way: nothing can follow it
+			}
+			return err
+		})
+		t.out.mu.Unlock()
+	}
+	t.out.notices(notices)
+	cfg := traffic.Config{
+		End: result.Server, Transport: p.Transport, BlockSize: p.BlockSize, Bitrate: p.Bitrate, Burst: p.Burst,
+		MaxRate: t.s.Policy.MaxRate, Omit: p.Omit, Limited: p.Bytes > 0 || p.Blocks > 0, Interval: p.Interval,
+		Send: p.Send, Receive: p.Receive, Repeating: p.Repeating, Affinity: p.Affinity, Host: t.sampler(), Out: t.out,
+	}
+	if p.OneRow {
+		cfg.Interval = 0
+	}
+	if p.Sends(result.Client) {
+		cfg.ReceiveTimeout = p.ReceiveTimeout
+	}
+	if t.hello.has(FeatureExact) && p.Direction == plan.Down && p.Omit == 0 {
+		cfg.Bytes, cfg.Blocks = p.Bytes, p.Blocks // the client counts them in, and ends the test
+	}
+	if p.File != "" {
+		send := p.Sends(result.Server) && p.Direction != plan.Both
+		f, size, err := openFile(p.File, send)
+		if err != nil {
+			closeFlows(flows)
+			return err
+		}
+		t.file, t.size = f, size
+		if send {
+			cfg.Source, cfg.SourceSize, cfg.Limited = f, size, true
+		} else {
+			cfg.Sink = f
+		}
+	}
+	eng, err := traffic.New(cfg, flows)
+	if err != nil {
+		return &result.Error{Code: "refused", Text: err.Error(), Number: codeInitTest}
+	}
+	t.eng = eng
+	t.steerable.Store(eng)
+	return nil
+}
+
+func closeFlows(flows []traffic.Flow) {
+	for _, f := range flows {
+		_ = f.Conn.Close()
+	}
+}
+
+// measure runs the data phase and what follows it.
+func (t *session) measure(ctx context.Context) error {
+	t.flowed = true
+	t.out.mu.Lock()
+	t.out.start = time.Now()
+	t.out.mu.Unlock()
+	t.emitHead(result.KindStart)
+	// Whoever only receives must be ready before the client sends; whoever sends must not
+	// fill the client's buffers before it is told to count.
+	sends := t.plan.Sends(result.Server)
+	if !sends {
+		t.eng.Start()
+	}
+	if err := t.ctl.sendState(t.s.to.Answer, StateTestStart, StateTestRunning); err != nil {
+		return t.closedError(err)
+	}
+	if sends {
+		t.eng.Start()
+	}
+	if err := t.watch(ctx); err != nil {
+		return err
+	}
+	return t.exchange(ctx)
+}
+
+// watch waits for the client's TEST_END and for everything that ends a test earlier.
+func (t *session) watch(ctx context.Context) error {
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wait := make(chan waited, 1)
+	go func() { // ends with wctx at the latest
+		reason, err := t.eng.Wait(wctx)
+		wait <- waited{reason, err}
+	}()
+	still := newStall(t.senders, t.stallAfter())
+	defer still.stop()
+	rate := newRateWatch(t.eng, t.s.Policy.RateLimit, t.s.Policy.RateLimitWindow)
+	defer rate.stop()
+	var hard, dead <-chan time.Time
+	if t.plan.Duration > 0 {
+		timer := time.NewTimer(t.plan.Duration + t.plan.Omit + t.s.to.Grace)
+		defer timer.Stop()
+		hard = timer.C
+	}
+	for {
+		select {
+		case in, ok := <-t.ctl.in:
+			over, err := t.word(in, ok)
+			if err != nil || over {
+				return err
+			}
+		case w := <-wait:
+			switch w.reason {
+			case traffic.ReceiveTimeout:
+				return t.idleError()
+			case traffic.PeerClosed: // the client still decides when the test ends
+				timer := time.NewTimer(t.plan.ReceiveTimeout)
+				defer timer.Stop()
+				dead = timer.C
+			case traffic.FileEnd: // only a sending server knows the end of its file
+				return t.fileEnd(ctx)
+			default: // own share sent (exact), or cancelled: seen elsewhere
+			}
+		case <-dead:
+			return t.idleError()
+		case <-hard:
+			return &result.Error{
+				Code: "expired", Number: codeDurationExpired,
+				Text: fmt.Sprintf("the client did not end the test %v after its time: given up", t.s.to.Grace),
+			}
+		case <-still.tick():
+			if still.stuck() {
+				return &result.Error{
+					Code: "stalled", Remote: true, Number: codeStreamWrite, Errno: linuxETIMEDOUT,
+					Text: fmt.Sprintf("the client took nothing for %v: it is frozen, or the path is cut", t.stallAfter()),
+				}
+			}
+		case <-rate.tick():
+			if bps := rate.exceeded(); bps > 0 {
+				t.out.notice(result.Notice{
+					Code: "rate-limit-exceeded", Level: result.Warn,
+					Text: fmt.Sprintf("total throughput of %d bit/s exceeded the limit of %d bit/s", bps, t.s.Policy.RateLimit),
+				})
+				return &result.Error{
+					Code: "limit", Number: codeTotalRate,
+					Text: fmt.Sprintf("ended: %d bit/s on average over %v, allowed are %d bit/s", bps, t.s.Policy.RateLimitWindow, t.s.Policy.RateLimit),
+				}
+			}
+		case <-t.overlap:
+			t.s.mu.Lock()
+			n := len(t.s.running) - 1
+			t.s.mu.Unlock()
+			t.noteOverlap(max(1, n))
+		case e := <-t.failed:
+			return e
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (t *session) stallAfter() time.Duration {
+	if t.plan.SendTimeout > 0 {
+		return t.plan.SendTimeout
+	}
+	return t.plan.ReceiveTimeout
+}
+
+func (t *session) idleError() error {
+	return &result.Error{
+		Code: "receive-timeout", Remote: true, Number: codeNoMsg,
+		Text: fmt.Sprintf("no data came from the client for %v: it is gone or frozen, or the path is cut", t.plan.ReceiveTimeout),
+	}
+}
+
+// word handles a message of the data phase. over = the client ended the test.
+func (t *session) word(in inbound, ok bool) (over bool, err error) {
+	switch {
+	case !ok:
+		return false, t.closedError(errPeerClosed)
+	case in.err != nil:
+		return false, t.closedError(in.err)
+	case in.m.State == StateTestEnd:
+		return true, nil
+	case in.m.State == FrameClient: // a stop; the others were dealt with on arrival
+		return true, nil
+	case in.m.State == StateTestStart, in.m.State.Frame():
+		return false, nil
+	}
+	return false, t.goodbye(in.m)
+}
+
+// fileEnd ends a test whose file is sent: when the client's system has all of it. Of the
+// messages a server may send, only EXCHANGE_RESULTS ends a test in good order (spec §4.1).
+func (t *session) fileEnd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.s.to.Drain)
+	defer cancel()
+	if err := t.eng.Drain(ctx); err != nil && ctx.Err() != nil {
+		t.out.notice(result.Notice{Code: "drain-incomplete", Level: result.Warn, Text: "the client stopped acknowledging before the whole file had arrived"})
+	}
+	return nil
+}
+
+// exchange ends the data phase on this side, exchanges results and waits for goodbye.
+func (t *session) exchange(ctx context.Context) error {
+	t.ending.Store(true)
+	t.ctl.maxDoc.Store(MaxResults)
+	t.stopEngine(true)
+	t.frames.stop() // none follows EXCHANGE_RESULTS
+	t.eng.Close()
+	if err := t.ctl.sendState(t.s.to.Answer, StateExchangeResults); err != nil {
+		return t.closedError(err)
+	}
+	if err := t.readResults(ctx); err != nil {
+		return err
+	}
+	t.emitFinish()
+	if err := t.ctl.send(append(AppendDocument(nil, t.results().Encode()), byte(StateDisplayResults)), t.s.to.Answer); err != nil {
+		return t.closedError(err)
+	}
+	// The client has all it wants: the next one need not wait for its goodbye.
+	t.s.release(t)
+	_, err := t.ctl.next(ctx, t.s.to.Answer)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errPeerClosed) && !errors.Is(err, errTimeout) {
+		return nil //nolint:nilerr // both ends have all results: whatever comes instead of a goodbye changes nothing
+	}
+	return nil
+}
+
+// stopEngine takes the totals; drain = count what the kernel holds.
+func (t *session) stopEngine(drain bool) {
+	if t.totals != nil || t.eng == nil {
+		return
+	}
+	t.eng.StopSend()
+	t.eng.StopReceive(drain)
+	totals := t.eng.Finish()
+	t.totals = &totals
+}
+
+// readResults takes the client's results, which come first (spec §4.1).
+func (t *session) readResults(ctx context.Context) error {
+	for {
+		m, err := t.ctl.next(ctx, t.s.to.Answer)
+		switch {
+		case errors.Is(err, errTimeout):
+			return &result.Error{
+				Code: "no-answer", Remote: true, Number: codeRecvResults, Errno: linuxETIMEDOUT,
+				Text: fmt.Sprintf("the client ended the test but sent no results for %v", t.s.to.Answer),
+			}
+		case err != nil:
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return t.closedError(err)
+		case m.State == StateTestEnd, m.State.Frame():
+			continue // sent before the client knew that we ended the test
+		case m.State != 0:
+			return t.goodbye(m)
+		}
+		res, err := DecodeResults(m.Doc)
+		if err != nil {
+			return &result.Error{Code: "results", Remote: true, Number: codeRecvResults, Text: "the client's results make no sense: " + err.Error()}
+		}
+		if id := checkIDs(res, t.head.Streams); id != 0 {
+			return &result.Error{Code: "results", Remote: true, Number: codeStreamID, Text: fmt.Sprintf("the client's results name a stream %d that does not exist", id)}
+		}
+		t.other = &res
+		return nil
+	}
+}
+
+// results are ours, with the output the client asked for.
+func (t *session) results() Results {
+	r := resultsOf(result.Server, *t.totals)
+	if t.hello == nil {
+		r.Ext = nil
+	} else {
+		r.Ext.Dropped = t.frames.dropped()
+	}
+	if t.params.ServerOutput && t.hooks.Output != nil {
+		t.foldMu.Lock()
+		run := t.folder.Run()
+		t.foldMu.Unlock()
+		text, doc := t.hooks.Output(run)
+		const room = 64 << 10 // for everything else
+		switch {
+		case len(doc) > 0 && json.Valid(doc) && len(doc) < MaxResults-room:
+			r.ServerJSON = doc
+		case text != "" && len(text) < (MaxResults-room)/2: // escapes may double it
+			r.ServerText = &text
+		}
+	}
+	return r
+}
+
+func (t *session) emitFinish() {
+	tot := t.totals
+	f := &result.Finish{
+		Streams: merge(result.Server, t.head.Streams, *tot, t.other), Usage: tot.Usage, Path: &tot.Path, Elapsed: time.Since(t.begun).Seconds(),
+	}
+	f.CPU.Server = tot.CPU
+	wire := *t.head.Wire
+	if o := t.other; o != nil {
+		cpu := o.CPU
+		f.CPU.Client = &cpu
+	}
+	f.Wire = &wire
+	if t.file != nil {
+		noteDisk(f.Streams, result.Server, t.plan.File, t.size)
+	}
+	if n := t.lost.Load(); n > 0 {
+		t.out.notice(result.Notice{
+			Code: "events-dropped", End: result.Client, Level: result.Info,
+			Text: fmt.Sprintf("%d of the client's live reports were left out, because the control connection was slow; totals are complete", n),
+		})
+	}
+	t.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
+}
+
+// frame takes a client's frame, on the reader's goroutine.
+func (t *session) frame(m message) {
+	var f ClientFrame
+	if m.State != FrameClient || !t.greeted.Load() || json.Unmarshal(m.Doc, &f) != nil {
+		return
+	}
+	t.lost.Store(max(t.lost.Load(), f.Dropped))
+	if f.Facts != nil {
+		t.out.Event(result.Event{Kind: result.KindHost, End: result.Client, Host: printableHost(f.Facts)})
+	}
+	if ev, ok := fromWire(f.Event, result.Client); ok {
+		t.out.Event(ev)
+	}
+	if f.Steer != nil && f.Steer.BPS >= 0 {
+		if eng := t.steerable.Load(); eng != nil {
+			eng.Steer(f.Steer.BPS)
+		}
+	}
+	if f.Stop != nil {
+		t.byStop = printable(f.Stop.Why)
+		t.ctl.put(inbound{m: message{State: FrameClient}})
+	}
+}

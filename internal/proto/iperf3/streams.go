@@ -1,0 +1,339 @@
+package iperf3
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// streamID is the id of the i-th stream in creation order: 1, 3, 4, 5, … (spec §7.1).
+func streamID(i int) int {
+	if i == 0 {
+		return 1
+	}
+	return i + 2
+}
+
+// directions lists the direction of every stream in creation order: the client opens
+// those it sends on first (spec §7.1).
+func directions(d plan.Direction, streams int) []result.Direction {
+	var out []result.Direction
+	if d != plan.Down {
+		out = append(out, slices.Repeat([]result.Direction{result.Up}, streams)...)
+	}
+	if d != plan.Up {
+		out = append(out, slices.Repeat([]result.Direction{result.Down}, streams)...)
+	}
+	return out
+}
+
+// socketNumber is the number by which iperf3's outputs show the i-th TCP stream: its
+// descriptor, which with a plain start is 5, 7, 9, … at a client and 5, 8, 10, 12, … at
+// a server (spec iperf3-cli §5.6).
+func socketNumber(e result.End, base, i int) int {
+	switch {
+	case e == result.Client:
+		return base + 2*i
+	case i == 0:
+		return base
+	}
+	return base + 1 + 2*i
+}
+
+// stream is a data connection before the engine takes it.
+type stream struct {
+	conn *osnet.Conn
+	dir  result.Direction
+	id   int
+}
+
+// flowsOf hands streams over to an engine at end e, and describes them.
+func flowsOf(e result.End, base int, window int64, streams []stream) ([]traffic.Flow, []result.Stream) {
+	var flows []traffic.Flow
+	var views []result.Stream
+	for i, s := range streams {
+		socket := socketNumber(e, base, i)
+		flows = append(flows, traffic.Flow{ID: s.id, Socket: socket, Direction: s.dir, Conn: s.conn, Send: s.dir.Sender() == e})
+		views = append(views, result.Stream{
+			ID: s.id, Socket: socket, Direction: s.dir, Local: s.conn.Local(), Remote: s.conn.Remote(), Buffers: buffersOf(s.conn, window),
+		})
+	}
+	return flows, views
+}
+
+// buffersOf reads a socket's buffers and segment size; nil where the system does not tell.
+func buffersOf(c *osnet.Conn, window int64) *result.Buffers {
+	snd, rcv, err := c.Buffers()
+	if err != nil {
+		return nil
+	}
+	b := &result.Buffers{
+		RequestedBytes: window, SndGranted: int64(snd), RcvGranted: int64(rcv),
+		SndUsable: int64(osnet.UsableBuffer(snd)), RcvUsable: int64(osnet.UsableBuffer(rcv)),
+	}
+	if mss, err := c.MSS(); err == nil {
+		b.MSS = int64(mss)
+	}
+	return b
+}
+
+// resultsOf is what end e tells the other about its totals.
+func resultsOf(e result.End, t traffic.Totals) Results {
+	r := Results{HasRetransmit: -1}
+	if t.CPU != nil {
+		r.CPU = *t.CPU
+	}
+	ext := &ResultsExt{Usage: t.Usage}
+	if t.Path != (result.DataPath{}) {
+		ext.Path = &t.Path
+	}
+	for _, f := range t.Flows {
+		s := StreamResult{ID: f.ID, Bytes: f.Total.Bytes, Retransmits: -1, End: micro(f.Total.End)}
+		if f.Send {
+			if f.Total.Retransmits != nil {
+				s.Retransmits = *f.Total.Retransmits
+				r.HasRetransmit = 1
+			} else {
+				r.HasRetransmit = max(r.HasRetransmit, 0)
+			}
+		}
+		r.Streams = append(r.Streams, s)
+		ext.Streams = append(ext.Streams, StreamExt{ID: f.ID, TCP: f.TCP})
+	}
+	r.Ext = ext
+	return r
+}
+
+// micro rounds to microseconds, iperf3's resolution of end_time.
+func micro(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+
+// checkIDs returns the first id of r that no stream has, 0 when all are known: iperf3
+// ends the test for one (spec §10.3).
+func checkIDs(r Results, streams []result.Stream) int {
+	known := make(map[int]bool, len(streams))
+	for _, s := range streams {
+		known[s.ID] = true
+	}
+	for _, s := range r.Streams {
+		if !known[s.ID] {
+			return s.ID
+		}
+	}
+	return 0
+}
+
+// merge fills the totals of both ends into the streams as end e knows them. other is
+// nil when the exchange did not happen: then the other end's totals stay nil.
+func merge(e result.End, streams []result.Stream, own traffic.Totals, other *Results) []result.Stream {
+	out := slices.Clone(streams)
+	remote := map[int]StreamResult{}
+	remoteTCP := map[int]*result.TCPSummary{}
+	if other != nil {
+		for _, s := range other.Streams {
+			remote[s.ID] = s
+		}
+		if other.Ext != nil {
+			for _, s := range other.Ext.Streams {
+				remoteTCP[s.ID] = s.TCP
+			}
+		}
+	}
+	for i := range out {
+		s := &out[i]
+		var mine, theirs *result.Total
+		if i < len(own.Flows) {
+			f := own.Flows[i]
+			t := f.Total
+			mine, s.TCP = &t, f.TCP
+			if f.Err != nil {
+				s.Ended = streamError(f)
+			}
+		}
+		if r, ok := remote[s.ID]; ok {
+			theirs = &result.Total{Bytes: r.Bytes, End: r.End}
+			if !r.HasTimes && mine != nil { // before 3.2: its window is taken to be ours
+				theirs.End = mine.End
+			}
+			if s.Direction.Sender() != e && r.Retransmits >= 0 {
+				theirs.Retransmits = &r.Retransmits
+			}
+			s.RemoteTCP = remoteTCP[s.ID]
+		}
+		s.Sender, s.Receiver = mine, theirs
+		if s.Direction.Sender() != e {
+			s.Sender, s.Receiver = theirs, mine
+		}
+	}
+	return out
+}
+
+// own is end e's total of a stream.
+func own(s *result.Stream, e result.End) *result.Total {
+	if s.Direction.Sender() == e {
+		return s.Sender
+	}
+	return s.Receiver
+}
+
+// noteDisk reports the file of -F at end e, which every stream transfers whole; size is
+// that of a file that is sent.
+func noteDisk(streams []result.Stream, e result.End, name string, size int64) {
+	for i := range streams {
+		s := &streams[i]
+		d := &result.Disk{Name: name, Size: size, Percent: 100, Sending: s.Direction.Sender() == e}
+		if t := own(s, e); t != nil {
+			d.Transferred = t.Bytes
+		}
+		if !d.Sending {
+			d.Size = d.Transferred
+		}
+		if d.Size > 0 {
+			d.Percent = int(min(100, d.Transferred*100/d.Size))
+		}
+		s.Disk = d
+	}
+}
+
+// streamError says why a flow ended early.
+func streamError(f traffic.FlowTotal) *result.Error {
+	e := &result.Error{Code: "stream-closed", Text: f.Err.Error(), Errno: errno(f.Err), Number: codeStreamRead}
+	if f.Send {
+		e.Number = codeStreamWrite
+	}
+	return e
+}
+
+// emitter stamps events and hands them on one at a time. It is safe for concurrent use.
+type emitter struct {
+	mu    sync.Mutex
+	out   result.Sink
+	end   result.End // this end
+	seq   map[result.End]int64
+	start time.Time // of this end's clock
+	done  bool      // no event follows
+}
+
+func newEmitter(end result.End, out result.Sink) *emitter {
+	return &emitter{out: out, end: end, seq: map[result.End]int64{}, start: time.Now()}
+}
+
+// Event implements result.Sink for this end's events.
+func (e *emitter) Event(ev result.Event) {
+	if ev.End == "" {
+		ev.End = e.end
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done || e.out == nil {
+		return
+	}
+	if ev.End == e.end { // the other end numbers and times its own
+		e.seq[ev.End]++
+		ev.Seq = e.seq[ev.End]
+		if ev.T == 0 {
+			ev.T = time.Since(e.start).Seconds()
+		}
+	}
+	e.out.Event(ev)
+}
+
+func (e *emitter) notice(n result.Notice) {
+	if n.End == "" {
+		n.End = e.end
+	}
+	e.Event(result.Event{Kind: result.KindNotice, Notice: &n})
+}
+
+func (e *emitter) notices(ns []result.Notice) {
+	seen := map[string]bool{}
+	for _, n := range ns { // many streams meet the same clamp
+		if key := n.Code + n.Text; !seen[key] {
+			seen[key] = true
+			e.notice(n)
+		}
+	}
+}
+
+func (e *emitter) close() {
+	e.mu.Lock()
+	e.done = true
+	e.mu.Unlock()
+}
+
+// maxEventStreams is how many streams an event carries over the wire; of more only
+// the worst worstStreams and the sums (design §5).
+const (
+	maxEventStreams = 128
+	worstStreams    = 16
+)
+
+// forWire is ev as it is sent to the other end.
+func forWire(ev result.Event) result.Event {
+	if ev.Interval == nil || len(ev.Interval.Streams) <= maxEventStreams {
+		return ev
+	}
+	row := *ev.Interval
+	worst := slices.Clone(row.Streams)
+	slices.SortStableFunc(worst, func(a, b result.StreamInterval) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	worst = worst[:worstStreams]
+	slices.SortStableFunc(worst, func(a, b result.StreamInterval) int { return cmp.Compare(a.ID, b.ID) })
+	row.Streams = worst
+	ev.Interval = &row
+	return ev
+}
+
+// fromWire checks an event of the other end and makes it safe to show; false = no use.
+func fromWire(ev *result.Event, from result.End) (result.Event, bool) {
+	if ev == nil {
+		return result.Event{}, false
+	}
+	out := result.Event{Kind: ev.Kind, End: from, Seq: ev.Seq, T: ev.T}
+	switch {
+	case ev.Kind == result.KindInterval && ev.Interval != nil && len(ev.Interval.Streams) <= maxEventStreams:
+		row := *ev.Interval
+		row.End = from
+		out.Interval = &row
+	case ev.Kind == result.KindNotice && ev.Notice != nil:
+		n := *ev.Notice
+		n.End, n.Code, n.Text, n.Fix = from, printable(n.Code), printable(n.Text), printable(n.Fix)
+		out.Notice = &n
+	case ev.Kind == result.KindHost && ev.Host != nil:
+		out.Host = printableHost(ev.Host)
+	default:
+		return out, false
+	}
+	return out, true
+}
+
+// printable takes control characters out of a stranger's text, which may end on a terminal.
+func printable(s string) string {
+	out := []rune(s)
+	out = slices.DeleteFunc(out, func(r rune) bool { return !unicode.IsPrint(r) })
+	return string(out[:min(len(out), 1000)])
+}
+
+func printableHost(h *result.Host) *result.Host {
+	out := *h
+	for _, s := range []*string{&out.Name, &out.OS, &out.Release, &out.SystemInfo, &out.CPUModel, &out.Virtual, &out.Clock} {
+		*s = printable(*s)
+	}
+	if h.Tool != nil {
+		out.Tool = &result.Tool{Name: printable(h.Tool.Name), Version: printable(h.Tool.Version)}
+	}
+	if h.NIC != nil {
+		nic := *h.NIC
+		for _, s := range []*string{&nic.Name, &nic.Driver, &nic.Firmware, &nic.Model, &nic.Duplex} {
+			*s = printable(*s)
+		}
+		out.NIC = &nic
+	}
+	return &out
+}
