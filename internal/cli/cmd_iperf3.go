@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,10 +104,9 @@ func features() []compat.Feature {
 		{caps.Affinity, compat.FeatureAffinity},
 		{caps.FlowLabel, compat.FeatureFlowLabel},
 		{caps.Congestion, compat.FeatureCongestion},
-		{caps.ZeroCopy, compat.FeatureZeroCopy},
+		{caps.SendFile, compat.FeatureZeroCopy},
 		{caps.Pacing, compat.FeaturePacing},
 		{caps.BindDevice, compat.FeatureBindDev},
-		{caps.DontFragment, compat.FeatureDontFragment},
 	} {
 		if f.has {
 			out = append(out, f.name)
@@ -126,20 +123,11 @@ func (d *dropin) openLog() (io.Closer, bool) {
 	}
 	f, err := os.OpenFile(d.out.Logfile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
-		d.fail("unable to open log file: %s: %s", d.out.Logfile, reason(err))
+		d.fail("unable to open log file: %s: %s", d.out.Logfile, proto.Reason(err))
 		return nil, false
 	}
 	d.stdout, d.stderr = f, f
 	return f, true
-}
-
-// reason is the system's word for an error, without the operation and the path.
-func reason(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return proto.Strerror(err)
 }
 
 // fail prints an error that ends the program before or outside of any test.
@@ -167,7 +155,7 @@ func (d *dropin) jsonOptions(end result.End) iperf3json.Options {
 func (d *dropin) textOptions(end result.End) iperf3text.Options {
 	o := iperf3text.Options{
 		Release: d.release, Format: d.out.Format, Verbose: d.out.Verbose, Timestamps: d.out.Timestamps, Now: d.Now,
-		Err: d.stderr, Raw: d.Out, End: end, SystemInfo: d.system,
+		Err: d.stderr, Raw: d.Out, End: end, SystemInfo: d.system, ErrorLines: d.errorLines,
 	}
 	if o.Format == 'a' {
 		o.Format = 0
@@ -189,7 +177,11 @@ type view interface {
 }
 
 // newView makes the renderer of one test.
-func (d *dropin) newView(end result.End) view {
+func (d *dropin) newView(end result.End) *worded {
+	return &worded{d: d, end: end, view: d.renderer(end)}
+}
+
+func (d *dropin) renderer(end result.End) view {
 	switch {
 	case d.out.JSONStream:
 		return iperf3json.NewStream(d.stdout, d.jsonOptions(end))
@@ -197,6 +189,44 @@ func (d *dropin) newView(end result.End) view {
 		return &documentView{d: d, end: end}
 	}
 	return iperf3text.New(d.stdout, d.textOptions(end))
+}
+
+// worded puts a run's error into iperf3's words, which scripts look for, and keeps ours
+// behind them where they say more.
+type worded struct {
+	view
+	d   *dropin
+	end result.End
+}
+
+// Event implements result.Sink.
+func (w *worded) Event(e result.Event) {
+	if e.Kind == result.KindError && w.d.out.JSON {
+		said := proto.InWords(e.Err, w.end, w.d.release.String())
+		if more := detail(e.Err, said); more != "" {
+			said.Text += " (" + more + ")"
+		}
+		e.Err = said
+	}
+	w.view.Event(e)
+}
+
+// errorLines is what the text output says about an error: iperf3's line, then ours.
+func (d *dropin) errorLines(e *result.Error, end result.End, _ string) []string {
+	said := proto.InWords(e, end, d.release.String())
+	lines := iperf3view.ErrorLines(said, end, d.release)
+	if more := detail(e, said); more != "" {
+		lines = append(lines, more)
+	}
+	return lines
+}
+
+// detail is what our words add to iperf3's, "" when nothing.
+func detail(e, said *result.Error) string {
+	if e == said || e.Interrupted || e.Text == "" || strings.EqualFold(e.Text, said.Text) {
+		return ""
+	}
+	return e.Text
 }
 
 // documentView collects a run and prints it when it is over. Warnings go to stderr at
@@ -219,13 +249,4 @@ func (v *documentView) Event(e result.Event) {
 func (v *documentView) Close() error {
 	v.d.document(v.fold.Run(), v.end)
 	return nil
-}
-
-// buildVersion is the version that the Go toolchain recorded, for builds without a stamp.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || strings.Contains(info.Main.Version, "devel") {
-		return ""
-	}
-	return info.Main.Version
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
@@ -212,8 +212,7 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 			cancel()
 		}()
 	}
-	log := slog.New(slog.NewTextHandler(e.Err, nil))
-	r := &runner.Runner{Version: Version, Now: e.Now, Log: log}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
 	board := &serveBoard{e: e, o: o}
 	err = r.Serve(ctx, s, lns, board.newTest)
 	var cause *result.Error
@@ -279,7 +278,7 @@ func (b *serveBoard) print(remote result.Addr, run *result.Run) {
 	switch {
 	case b.o.quiet:
 	case b.o.json:
-		if err := writeJSON(b.e.Out, run); err != nil {
+		if err := json.Write(b.e.Out, run); err != nil {
 			b.e.logger().Error("write", "err", err)
 		}
 	default:

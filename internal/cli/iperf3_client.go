@@ -11,6 +11,7 @@ import (
 
 	compat "github.com/fullbore-net/fullbore/internal/cli/compat/iperf3"
 	"github.com/fullbore-net/fullbore/internal/cli/process"
+	proto "github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3text"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/result"
@@ -37,7 +38,7 @@ func (d *dropin) client(ctx context.Context, inv *compat.Invocation) int {
 	}
 	r := &runner.Runner{Version: Version, Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true}
 	v := d.newView(result.Client)
-	if t, ok := v.(*iperf3text.Renderer); ok {
+	if t, ok := v.view.(*iperf3text.Renderer); ok {
 		t.Introduce()
 	}
 	_, err := r.Run(ctx, *inv.Plan, v)
@@ -73,7 +74,7 @@ func (d *dropin) pidfile(path string) (*process.Pidfile, bool) {
 	}
 	p, err := process.WritePidfile(path, os.Getpid())
 	if err != nil {
-		d.fail("unable to write PID file: %s: %s", path, reason(err))
+		d.fail("unable to write PID file: %s: %s", path, proto.Reason(err))
 		return nil, false
 	}
 	return p, true
@@ -87,7 +88,7 @@ func (d *dropin) pidfileFree(path string) bool {
 		fmt.Fprintf(d.Err, "iperf3: Another instance of iperf3 appears to be running\n")
 		return false
 	case err != nil:
-		d.fail("unable to write PID file: %s: %s", path, reason(err))
+		d.fail("unable to write PID file: %s: %s", path, proto.Reason(err))
 		return false
 	}
 	return true

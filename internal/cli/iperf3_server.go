@@ -61,7 +61,7 @@ func (d *dropin) server(ctx context.Context, inv *compat.Invocation) int {
 		pid = process.AdoptPidfile(inv.Pidfile, os.Getpid())
 	case inv.Pidfile != "":
 		if pid, err = process.WritePidfile(inv.Pidfile, os.Getpid()); err != nil {
-			d.fail("unable to write PID file: %s: %s", inv.Pidfile, reason(err))
+			d.fail("unable to write PID file: %s: %s", inv.Pidfile, proto.Reason(err))
 			return 1
 		}
 	}
@@ -107,7 +107,7 @@ func (d *dropin) listeners(ctx context.Context, inv *compat.Invocation, s plan.S
 }
 
 func (d *dropin) cannotListen(err error) {
-	d.fail("unable to start listener for connections: %s", proto.Strerror(err))
+	d.fail("unable to start listener for connections: %s", proto.Reason(err))
 	if !d.out.JSON {
 		fmt.Fprintf(d.stderr, "%siperf3: exiting\n", d.timestamp())
 	}
@@ -125,7 +125,7 @@ func (d *dropin) detach(inv *compat.Invocation, lns []net.Listener) int {
 		}
 		f, err := t.File()
 		if err != nil {
-			d.fail("unable to become a daemon: %s", reason(err))
+			d.fail("unable to become a daemon: %s", proto.Reason(err))
 			return 1
 		}
 		defer f.Close()
@@ -139,12 +139,12 @@ func (d *dropin) detach(inv *compat.Invocation, lns []net.Listener) int {
 	argv := append([]string{"iperf3"}, d.args...) // the personality, whatever this program is called
 	pid, err := process.Detach(exe, argv, files, fmt.Sprintf("%s=%d", detachedVariable, len(files)))
 	if err != nil {
-		d.fail("unable to become a daemon: %s", reason(err))
+		d.fail("unable to become a daemon: %s", proto.Reason(err))
 		return 1
 	}
 	if inv.Pidfile != "" {
 		if _, err := process.WritePidfile(inv.Pidfile, pid); err != nil {
-			d.fail("unable to write PID file: %s: %s (the server runs as process %d)", inv.Pidfile, reason(err), pid)
+			d.fail("unable to write PID file: %s: %s (the server runs as process %d)", inv.Pidfile, proto.Reason(err), pid)
 			return 1
 		}
 	}
@@ -205,7 +205,7 @@ func (s *serverDesk) newTest(result.Addr) runner.Hooks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.d.newView(result.Server)
-	if t, ok := v.(*iperf3text.Renderer); ok {
+	if t, ok := v.view.(*iperf3text.Renderer); ok {
 		t.Introduced()
 	}
 	watch := result.SinkFunc(func(e result.Event) {
@@ -260,7 +260,7 @@ func (s *serverDesk) finish(ctx context.Context, err error) int {
 // interrupted is an idle server's last word: a line, or a document of its own.
 func (s *serverDesk) interrupted(cause *result.Error) {
 	v := s.d.newView(result.Server)
-	if t, ok := v.(*iperf3text.Renderer); ok {
+	if t, ok := v.view.(*iperf3text.Renderer); ok {
 		t.Introduced()
 	}
 	v.Event(result.Event{Kind: result.KindError, End: result.Server, Err: cause})

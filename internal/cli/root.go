@@ -15,7 +15,6 @@ import (
 var commands = []func(*env) *cobra.Command{
 	newTestCmd,
 	newServeCmd,
-	newLabCmd,
 	newIperf3Cmd,
 	newVersionCmd,
 	newManCmd,

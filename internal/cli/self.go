@@ -34,7 +34,7 @@ func (e *env) startSelf(ctx context.Context) (*selfServer, error) {
 	if err != nil {
 		return fail(err)
 	}
-	cmd := exec.Command(exe, "serve", "--listen", "127.0.0.1:0", "--until-stdin-closes", "--no-ntttcp")
+	cmd := exec.Command(exe, "serve", "--listen", "127.0.0.1:0", "--until-stdin-closes", "--no-ntttcp", "--quiet")
 	cmd.Stderr = e.Err
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
