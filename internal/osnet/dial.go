@@ -17,9 +17,8 @@ import (
 // matters to the handshake is set before it, so that the first packet already carries
 // the mark and the MSS, and the window scale fits the buffers.
 //
-// Errors are *ConnectError, *AddrError, *OptionError, *CongestionError, *WindowError,
-// *ResolveError (BindHost) and *ZoneError; the notices say what was capped, altered or
-// left out.
+// Errors are *ConnectError, *AddrError, *OptionError, *CongestionError, *ResolveError
+// (BindHost) and *ZoneError; the notices say what was capped, altered or left out.
 func Dial(ctx context.Context, network string, addr netip.AddrPort, o Options) (*Conn, []result.Notice, error) {
 	if network != "tcp" && network != "udp" {
 		return nil, nil, fmt.Errorf("osnet: dial %s: %w", network, errors.ErrUnsupported)
@@ -162,8 +161,7 @@ func localAddr(ctx context.Context, remote netip.AddrPort, o Options) (netip.Add
 func dialError(ctx context.Context, local, remote netip.AddrPort, o Options, err error) error {
 	var oe *OptionError
 	var ce *CongestionError
-	var we *WindowError
-	if errors.As(err, &oe) || errors.As(err, &ce) || errors.As(err, &we) {
+	if errors.As(err, &oe) || errors.As(err, &ce) {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -216,7 +214,7 @@ func DialFirst(ctx context.Context, network, host string, addrs []netip.Addr, po
 		c, notices, err := Dial(ctx, network, netip.AddrPortFrom(a, port), o)
 		if err == nil {
 			if len(failed) > 0 {
-				notices = append(notices, result.Notice{Code: "address-fallback", Level: result.Warn, Text: fmt.Sprintf(
+				notices = append(notices, result.Notice{Code: "address-fallback", Level: result.Info, Text: fmt.Sprintf(
 					"%s: %s; using %s", host, joinErrors(failed), a)})
 			}
 			return c, notices, nil

@@ -80,6 +80,7 @@ const (
 	PortTaken       AddrReason = "port-taken"        // another socket has the port (or the whole address pair)
 	PortsExhausted  AddrReason = "ports-exhausted"   // no port left in the range that the kernel hands out
 	PortPrivileged  AddrReason = "port-privileged"   // the port may be used by root only
+	PortReserved    AddrReason = "port-reserved"     // Windows: excluded from use, or held exclusively
 )
 
 // AddrError explains EADDRNOTAVAIL, EADDRINUSE and EACCES: the system uses each of
@@ -115,6 +116,9 @@ func (e *AddrError) Error() string {
 		return s
 	case PortPrivileged:
 		return fmt.Sprintf("%s %s: port %d needs root; choose one above 1023", e.verb(), e.Local, e.Local.Port())
+	}
+	if e.Reason == PortReserved {
+		return fmt.Sprintf("%s %s: the system does not give port %d away: it is in a reserved range (netsh int ipv4 show excludedportrange tcp) or held exclusively; choose another port", e.verb(), e.Local, e.Local.Port())
 	}
 	s := "no port is left"
 	if e.Remote.IsValid() {
@@ -199,7 +203,9 @@ func addrError(op string, local, remote netip.AddrPort, err error) *AddrError {
 		e.Reason = PortTaken
 	case isAddrInUse(err), isAddrNotAvail(err), op == "connect" && isOutOfPorts(err):
 		e.Reason, e.Range = PortsExhausted, portRange()
-	case op != "connect" && isNoPermission(err) && fixedPort && local.Port() < 1024:
+	case op != "connect" && isNoPermission(err) && fixedPort && privilegedPorts == 0:
+		e.Reason = PortReserved
+	case op != "connect" && isNoPermission(err) && local.Port() < privilegedPorts && fixedPort:
 		e.Reason = PortPrivileged
 	default:
 		return nil

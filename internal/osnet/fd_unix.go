@@ -41,6 +41,7 @@ func isNoPermission(err error) bool  { return errors.Is(err, unix.EACCES) || err
 func isNoFamily(err error) bool      { return errors.Is(err, unix.EAFNOSUPPORT) }
 func isBufferRefused(err error) bool { return errors.Is(err, unix.ENOBUFS) }
 func isOutOfPorts(err error) bool    { return errors.Is(err, unix.EAGAIN) }
+func isNoOption(err error) bool      { return errors.Is(err, unix.ENOPROTOOPT) }
 func isInvalid(err error) bool       { return errors.Is(err, unix.EINVAL) }
 func isTimedOut(err error) bool      { return errors.Is(err, unix.ETIMEDOUT) }
 func isTooManyFiles(err error) bool {

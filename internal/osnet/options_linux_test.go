@@ -537,3 +537,14 @@ func openDescriptors(t *testing.T) int {
 	}
 	return len(l)
 }
+
+func TestKeepaliveRefusalIsAnError(t *testing.T) {
+	ln := mustListen(t, "127.0.0.1:0", Options{})
+	for _, k := range []plan.Keepalive{{Idle: 40_000 * time.Second}, {Interval: 40_000 * time.Second}, {Count: 200}} {
+		_, _, err := Dial(t.Context(), "tcp", loopback(portOf(ln)), Options{Keepalive: &k})
+		var oe *OptionError
+		if !errors.As(err, &oe) || oe.Option != "keepalive" {
+			t.Errorf("%+v: %v, want an OptionError", k, err)
+		}
+	}
+}

@@ -66,3 +66,11 @@ func pairNotices(t *testing.T, ln *Listener, host string, co, so Options) (clien
 func addrPort(host string, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(host), port)
 }
+
+func codes(notices []result.Notice) []string {
+	var c []string
+	for _, n := range notices {
+		c = append(c, n.Code)
+	}
+	return c
+}

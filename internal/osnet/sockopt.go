@@ -18,14 +18,23 @@ func (o sockopt) get(fd uintptr) (int, error) {
 	if !o.exists {
 		return 0, errors.ErrUnsupported
 	}
-	return getInt(fd, o.level, o.name)
+	v, err := getInt(fd, o.level, o.name)
+	return v, known(err)
 }
 
 func (o sockopt) set(fd uintptr, v int) error {
 	if !o.exists {
 		return errors.ErrUnsupported
 	}
-	return setInt(fd, o.level, o.name, v)
+	return known(setInt(fd, o.level, o.name, v))
+}
+
+// known tells an option that this kernel does not know from one that it refuses.
+func known(err error) error {
+	if err != nil && isNoOption(err) {
+		return fmt.Errorf("%w (%w)", errors.ErrUnsupported, err)
+	}
+	return err
 }
 
 func (o sockopt) setBool(fd uintptr, on bool) error {

@@ -32,6 +32,8 @@ const (
 	rcvBufLimit   = "kern.ipc.maxsockbuf"
 	tosCaveat     = ""
 	portRangeName = "net.inet.ip.portrange.first"
+	// privilegedPorts is the first port that everybody may listen on.
+	privilegedPorts = 1024
 )
 
 func getInt(fd uintptr, level, name int) (int, error) {

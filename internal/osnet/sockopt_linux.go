@@ -40,6 +40,8 @@ const (
 	// tosCaveat would say that a set TOS need not reach the wire.
 	tosCaveat     = ""
 	portRangeName = "net.ipv4.ip_local_port_range"
+	// privilegedPorts is the first port that everybody may listen on.
+	privilegedPorts = 1024
 )
 
 func getInt(fd uintptr, level, name int) (int, error) {

@@ -20,6 +20,8 @@ const (
 	rcvBufLimit   = ""
 	tosCaveat     = ""
 	portRangeName = ""
+	// privilegedPorts is the first port that everybody may listen on.
+	privilegedPorts = 1024
 )
 
 func getInt(uintptr, int, int) (int, error)   { return 0, errors.ErrUnsupported }
@@ -49,6 +51,7 @@ func isNoPermission(error) bool               { return false }
 func isNoFamily(error) bool                   { return false }
 func isBufferRefused(error) bool              { return false }
 func isOutOfPorts(error) bool                 { return false }
+func isNoOption(error) bool                   { return false }
 func isInvalid(error) bool                    { return false }
 func isTimedOut(error) bool                   { return false }
 func isTooManyFiles(error) bool               { return false }

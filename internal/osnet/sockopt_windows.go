@@ -40,6 +40,8 @@ const (
 	rcvBufLimit   = ""
 	tosCaveat     = "Windows accepts the value but sends its own unless a QoS policy sets the DSCP (New-NetQosPolicy)"
 	portRangeName = "netsh int ipv4 show dynamicport tcp"
+	// privilegedPorts is the first port that everybody may listen on; Windows has no others.
+	privilegedPorts = 0
 )
 
 func getInt(fd uintptr, level, name int) (int, error) {
@@ -129,10 +131,37 @@ func isNoPermission(err error) bool  { return errors.Is(err, windows.WSAEACCES) 
 func isNoFamily(err error) bool      { return errors.Is(err, windows.WSAEAFNOSUPPORT) }
 func isBufferRefused(err error) bool { return false }
 func isOutOfPorts(err error) bool    { return false }
+func isNoOption(err error) bool      { return errors.Is(err, windows.WSAENOPROTOOPT) }
 func isInvalid(err error) bool       { return errors.Is(err, windows.WSAEINVAL) }
 func isTimedOut(err error) bool      { return errors.Is(err, windows.WSAETIMEDOUT) }
 func isTooManyFiles(err error) bool  { return errors.Is(err, windows.WSAEMFILE) }
 
 func probe() Caps {
-	return Caps{TCPInfo: hasTCPInfo(), BindDevice: true, UserTimeout: true, Affinity: true, IPv6: hasIPv6()}
+	c := Caps{BindDevice: true, IPv6: hasIPv6()}
+	if s, err := windows.Socket(windows.AF_INET, windows.SOCK_STREAM, windows.IPPROTO_TCP); err == nil {
+		c.UserTimeout = optUserTimeout.set(uintptr(s), 1000) == nil
+		_ = windows.Closesocket(s)
+	}
+	c.TCPInfo = hasTCPInfo()
+	usable, err := usableCPUs()
+	c.Affinity = err == nil && len(usable) > 0
+	return c
+}
+
+// hasTCPInfo asks about a connection over loopback: what the call answers about an
+// unconnected socket is not documented.
+func hasTCPInfo() bool {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return false
+	}
+	defer ln.Close()
+	nc, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		return false
+	}
+	c := NewConn(nc)
+	defer c.Close()
+	_, err = c.TCPInfo()
+	return err == nil
 }

@@ -21,14 +21,7 @@ type rawInfo struct {
 
 func (r *rawInfo) has(off, size int) bool { return off+size <= len(r.b) }
 
-// u8 and u32 return 0 for a field that is not there.
-func (r *rawInfo) u8(off int) uint8 {
-	if !r.has(off, 1) {
-		return 0
-	}
-	return r.b[off]
-}
-
+// u32 returns 0 for a field that is not there.
 func (r *rawInfo) u32(off int) int64 {
 	if !r.has(off, 4) {
 		return 0
@@ -51,19 +44,23 @@ func (r *rawInfo) opt64(off int, factor int64) *int64 {
 	return r.keep(binary.NativeEndian.Uint64(r.b[off:]), factor)
 }
 
-// keep stores v × factor, the largest int64 when that is beyond it.
+// keep stores times(v, factor).
 func (r *rawInfo) keep(v uint64, factor int64) *int64 {
 	if r.vals == nil {
 		r.vals = new([16]int64)
 	}
 	p := &r.vals[r.used]
 	r.used++
-	if v > uint64(math.MaxInt64/factor) {
-		*p = math.MaxInt64
-	} else {
-		*p = int64(v) * factor
-	}
+	*p = times(v, factor)
 	return p
+}
+
+// times returns v × factor, or the largest int64 when that is beyond it; factor ≥ 0.
+func times(v uint64, factor int64) int64 {
+	if factor > 0 && v > uint64(math.MaxInt64/factor) {
+		return math.MaxInt64
+	}
+	return int64(v) * factor
 }
 
 // The bits of tcpi_options, the same on Linux (linux/tcp.h), FreeBSD (netinet/tcp.h)
@@ -109,7 +106,7 @@ func decodeLinux(b []byte) result.TCPInfo {
 	if s := r.u32(76); s < 0x7fffffff { // TCP_INFINITE_SSTHRESH (net/tcp.h)
 		ti.Ssthresh = r.keep(uint64(s), max(ti.MSS, 1))
 	}
-	ti.Cwnd = r.u32(80) * ti.MSS
+	ti.Cwnd = times(uint64(r.u32(80)), ti.MSS)
 	ti.Reordering, ti.RcvSpace, ti.Retransmits = r.u32(88), r.u32(96), r.u32(100)
 	if r.has(104, 8) && binary.NativeEndian.Uint64(b[104:]) != math.MaxUint64 {
 		ti.PacingRate = r.opt64(104, 8)

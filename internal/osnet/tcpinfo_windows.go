@@ -36,15 +36,3 @@ func tcpInfo(fd uintptr) (result.TCPInfo, error) {
 func noTCPInfo(err error) bool {
 	return errors.Is(err, windows.WSAEOPNOTSUPP) || errors.Is(err, windows.WSAEINVAL)
 }
-
-// hasTCPInfo asks with an unconnected socket: a system that knows the call complains
-// about the state, not about the call.
-func hasTCPInfo() bool {
-	s, err := windows.Socket(windows.AF_INET, windows.SOCK_STREAM, windows.IPPROTO_TCP)
-	if err != nil {
-		return false
-	}
-	defer windows.Closesocket(s)
-	_, err = tcpInfo(uintptr(s))
-	return !errors.Is(err, errors.ErrUnsupported)
-}

@@ -13,7 +13,8 @@ import (
 func UsableBuffer(reported int) int { return reported / bufferFactor }
 
 // WindowError says that the system granted smaller socket buffers than were asked for,
-// or (BSD) refused the size. Linux caps silently, so it is usually found by Clamped.
+// or (BSD) refused the size; then it is within an *OptionError. Linux caps silently, so
+// there it is found by Clamped.
 type WindowError struct {
 	Asked    int64 // bytes, of each buffer
 	Snd, Rcv int   // bytes, as the system reports them (Conn.Buffers)
@@ -90,7 +91,7 @@ func setBuffers(fd uintptr, window int64) error {
 		}
 		if isBufferRefused(err) {
 			if snd, rcv, gerr := socketBuffers(fd); gerr == nil {
-				return &WindowError{Asked: window, Snd: snd, Rcv: rcv, Err: err}
+				return &OptionError{Option: "window", Err: &WindowError{Asked: window, Snd: snd, Rcv: rcv, Err: err}}
 			}
 		}
 		return &OptionError{Option: "window", Value: fmt.Sprint(window), Err: err}
