@@ -41,3 +41,35 @@ func TestConclusionSurvivesUnfold(t *testing.T) {
 		t.Errorf("last event is %s", last)
 	}
 }
+
+func TestEndNames(t *testing.T) {
+	stream := []result.Stream{{Local: result.Addr{Host: "10.0.0.1"}, Remote: result.Addr{Host: "10.0.0.2"}}}
+	self := []result.Stream{{Local: result.Addr{Host: "127.0.0.1"}, Remote: result.Addr{Host: "127.0.0.1"}}}
+	named := func(client, server string) result.Hosts {
+		return result.Hosts{Client: &result.Host{Name: client}, Server: &result.Host{Name: server}}
+	}
+	for name, c := range map[string]struct {
+		run            result.Run
+		client, server string
+	}{
+		"addresses":      {result.Run{End: result.Client, Streams: stream}, "10.0.0.1", "10.0.0.2"},
+		"server's view":  {result.Run{End: result.Server, Streams: stream}, "10.0.0.2", "10.0.0.1"},
+		"names":          {result.Run{End: result.Client, Streams: stream, Hosts: named("web1", "db2")}, "web1", "db2"},
+		"one name":       {result.Run{End: result.Client, Streams: stream, Hosts: named("web1", "")}, "10.0.0.1", "10.0.0.2"},
+		"two namespaces": {result.Run{End: result.Client, Streams: stream, Hosts: named("vm", "vm")}, "10.0.0.1", "10.0.0.2"},
+		"loopback":       {result.Run{End: result.Client, Streams: self, Hosts: named("vm", "vm")}, "127.0.0.1 (client)", "127.0.0.1 (server)"},
+		"no stream yet": {
+			result.Run{End: result.Client, Test: result.Test{Target: "db2"}, Hosts: result.Hosts{Client: &result.Host{Name: "web1"}}},
+			"web1", "db2",
+		},
+		"server, no stream yet": {
+			result.Run{End: result.Server, Wire: &result.Wire{AcceptedFrom: &result.Addr{Host: "10.0.0.1"}}},
+			"10.0.0.1", "server",
+		},
+		"nothing known": {result.Run{}, "client", "server"},
+	} {
+		if client, server := c.run.EndNames(); client != c.client || server != c.server {
+			t.Errorf("%s: %q, %q", name, client, server)
+		}
+	}
+}

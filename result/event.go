@@ -51,17 +51,17 @@ type Finish struct {
 
 // Conclusion carries the fields of Run that follow from all of its others.
 type Conclusion struct {
-	Summary string           `json:"summary"`
-	Flags   []string         `json:"flags,omitempty"`
-	Limits  []DirectionLimit `json:"limits,omitempty"`
-	Next    *Step            `json:"next,omitempty"`
+	Summary string           `json:"summary"`          // Run.Summary
+	Flags   []string         `json:"flags,omitempty"`  // Run.Flags
+	Limits  []DirectionLimit `json:"limits,omitempty"` // of Run.Sums
+	Next    *Step            `json:"next,omitempty"`   // Run.Next
 }
 
 // DirectionLimit is Sum.Limit and Sum.Shares of one direction.
 type DirectionLimit struct {
-	Direction Direction `json:"direction"`
-	Limit     string    `json:"limit,omitempty"`
-	Shares    *Shares   `json:"sender_time,omitempty"`
+	Direction Direction `json:"direction"`             // of the Sum
+	Limit     string    `json:"limit,omitempty"`       // Sum.Limit
+	Shares    *Shares   `json:"sender_time,omitempty"` // Sum.Shares
 }
 
 // Sink takes the events of a run, one after the other. Event must not block for

@@ -186,7 +186,7 @@ func sums(r *Run) []Sum {
 		if n == 0 {
 			continue
 		}
-		sum := Sum{Direction: d, From: r.hostName(d.Sender()), To: r.hostName(d.Receiver())}
+		sum := Sum{Direction: d, From: r.EndName(d.Sender()), To: r.EndName(d.Receiver())}
 		if len(snd) == n {
 			sum.Sender = addTotals(snd)
 		}
@@ -290,15 +290,52 @@ func peak(r *Run, d Direction) *float64 {
 	return nil
 }
 
-func (r *Run) hostName(e End) string {
+// EndNames says what to call the two hosts in text: the names they gave themselves when
+// both did and they differ; else their addresses, or what the user typed where no stream
+// tells. Two that are still equal (one machine) get their role added, so that "a → b"
+// always says which way.
+func (r *Run) EndNames() (client, server string) {
+	c, s := r.Hosts.Client, r.Hosts.Server
+	if c != nil && s != nil && c.Name != "" && s.Name != "" && c.Name != s.Name {
+		return c.Name, s.Name
+	}
+	client, server = r.address(Client), r.address(Server)
+	if client == server {
+		client += " (client)"
+		server += " (server)"
+	}
+	return client, server
+}
+
+// EndName is EndNames for one end.
+func (r *Run) EndName(e End) string {
+	client, server := r.EndNames()
+	if e == Server {
+		return server
+	}
+	return client
+}
+
+// address is where end e is, as text.
+func (r *Run) address(e End) string {
+	if len(r.Streams) > 0 {
+		a := r.Streams[0].Remote
+		if e == r.End {
+			a = r.Streams[0].Local
+		}
+		if a.Host != "" {
+			return a.Host
+		}
+	}
+	w := r.Wire
+	switch {
+	case e == Client && w != nil && w.AcceptedFrom != nil && w.AcceptedFrom.Host != "":
+		return w.AcceptedFrom.Host
+	case e == Server && r.Test.Target != "":
+		return r.Test.Target
+	}
 	if h := r.Hosts.Of(e); h != nil && h.Name != "" {
 		return h.Name
-	}
-	if len(r.Streams) > 0 {
-		if e == r.End {
-			return r.Streams[0].Local.Host
-		}
-		return r.Streams[0].Remote.Host
 	}
 	return string(e)
 }

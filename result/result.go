@@ -90,8 +90,8 @@ type Run struct {
 
 // Step is a command worth typing next.
 type Step struct {
-	Command string `json:"command"`
-	Why     string `json:"why"` // what it would show or mend
+	Command string `json:"command"` // for a shell
+	Why     string `json:"why"`     // what it would show or mend
 }
 
 // Tool names a program and its release.

@@ -186,43 +186,13 @@ func (d *direction) step() float64 {
 	return s.Stop - s.Start
 }
 
-// Label names the hosts of direction d as "from" and "to": by the name a host gave
-// itself, else by its address, else by what the user typed. Two equal names (one
-// machine) get their role added, so that an arrow between them means something.
+// Label names the hosts of direction d as "from" and "to" (see result.Run.EndNames).
 func Label(run *result.Run, d result.Direction) (from, to string) {
-	client, server := EndName(run, result.Client), EndName(run, result.Server)
-	if client == server {
-		client += " (client)"
-		server += " (server)"
-	}
-	if d == result.Down {
-		return server, client
-	}
-	return client, server
+	return EndName(run, d.Sender()), EndName(run, d.Receiver())
 }
 
 // EndName names the host of one end.
-func EndName(run *result.Run, e result.End) string {
-	if h := run.Hosts.Of(e); h != nil && h.Name != "" {
-		return h.Name
-	}
-	if len(run.Streams) > 0 {
-		s := run.Streams[0]
-		if a := s.Local; e == run.End && a.Host != "" {
-			return a.Host
-		}
-		if a := s.Remote; e != run.End && a.Host != "" {
-			return a.Host
-		}
-	}
-	if e == result.Server && run.Test.Target != "" {
-		return run.Test.Target
-	}
-	if w := run.Wire; w != nil && e == result.Client && w.AcceptedFrom != nil && w.AcceptedFrom.Host != "" {
-		return w.AcceptedFrom.Host
-	}
-	return string(e)
-}
+func EndName(run *result.Run, e result.End) string { return run.EndName(e) }
 
 // loopback reports whether the test never left this machine.
 func loopback(run *result.Run) bool {

@@ -127,7 +127,9 @@ func (r *Renderer) interval(row *result.Interval) {
 			r.local = nil
 			return
 		}
-		r.remote[row.Index] = row
+		if len(r.remote) < waiting {
+			r.remote[row.Index] = row
+		}
 		return
 	}
 	r.flush()
@@ -151,6 +153,9 @@ func (r *Renderer) interval(row *result.Interval) {
 func stub(row *result.Interval, step float64) bool {
 	return row.Partial && row.Stop-row.Start < step/10
 }
+
+// waiting is the most rows of the other end that are kept for rows of ours to come.
+const waiting = 64
 
 // fits reports whether two rows of different ends are about the same time.
 func fits(a, b *result.Interval) bool {
