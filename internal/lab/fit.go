@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab/forward"
+)
+
+// LinkReport is the forwarder's report with what only the lab can know.
+type LinkReport struct {
+	forward.Report
+	RTT time.Duration `json:"rtt_ns"` // of the empty path: both delays
+	// Unasked counts packets per direction that were lost although the schedule did not
+	// ask for it: a device's queue overflowed or the far device refused the write.
+	Unasked [2]int64 `json:"unasked_drops"`
+	// Steal is the share of all processors' time that the hypervisor gave to others.
+	Steal float64 `json:"steal"`
+}
+
+// The limits of a fit run: beyond them the path was not what it claims to be, so
+// nothing that was measured on it counts.
+const (
+	MaxSteal     = 0.05
+	minLateness  = time.Millisecond
+	latenessPart = 0.03 // of the round-trip time
+)
+
+// LatenessLimit is the 99th percentile of lateness that a path of this round-trip
+// time still tolerates.
+func LatenessLimit(rtt time.Duration) time.Duration {
+	return max(minLateness, time.Duration(latenessPart*float64(rtt)))
+}
+
+// Void says why the run does not count; none means that it was fit.
+func (r *LinkReport) Void() (reasons []string) {
+	limit := LatenessLimit(r.RTT)
+	for i, d := range r.Directions {
+		if d.Late.P99 > limit {
+			reasons = append(reasons, fmt.Sprintf("lateness %s p99 %v > %v", directionName[i], d.Late.P99.Round(time.Microsecond), limit))
+		}
+	}
+	if r.Steal > MaxSteal {
+		reasons = append(reasons, fmt.Sprintf("steal %.1f %% > %.0f %%", 100*r.Steal, 100*MaxSteal))
+	}
+	return reasons
+}
+
+// directionName names the directions of a link by how the client sees them.
+var directionName = [2]string{"up", "down"}
