@@ -2,18 +2,24 @@
 package json
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// Write prints run and a newline, with one Write.
+// Write prints run and a newline, with one Write. Text that is not UTF-8 becomes
+// U+FFFD; <, > and & stay as they are. Nothing is written when run cannot be encoded.
 func Write(w io.Writer, run *result.Run) error {
-	data, err := json.MarshalIndent(run, "", "  ")
-	if err != nil {
-		return err
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(run); err != nil {
+		return fmt.Errorf("encode the run: %w", err)
 	}
-	_, err = w.Write(append(data, '\n'))
+	_, err := w.Write(b.Bytes())
 	return err
 }

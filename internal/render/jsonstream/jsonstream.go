@@ -3,7 +3,9 @@
 package jsonstream
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/fullbore-net/fullbore/result"
@@ -23,11 +25,14 @@ func (r *Renderer) Event(e result.Event) {
 	if r.err != nil {
 		return
 	}
-	line, err := json.Marshal(e)
-	if err == nil {
-		_, err = r.w.Write(append(line, '\n'))
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		r.err = fmt.Errorf("encode the event %q: %w", e.Kind, err)
+		return
 	}
-	r.err = err
+	_, r.err = r.w.Write(line.Bytes())
 }
 
 // Err returns the first error of encoding or writing; nothing is written after one.
