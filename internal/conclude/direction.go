@@ -2,6 +2,7 @@ package conclude
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"time"
 
@@ -109,12 +110,13 @@ type direction struct {
 	rows     []result.IntervalSum // whole counted rows of rowsEnd
 	rowsEnd  result.End           // the receiver where its intervals are known, else the sender
 	rates    []float64            // of rows
+	planned  float64              // length of a row by the plan, s; 0 = none
 	shares   *result.Shares
 	verdict  verdict
 }
 
 func look(run *result.Run, d result.Direction) *direction {
-	out := &direction{dir: d, sum: run.Sum(d), head: HeadlineOf(run, d)}
+	out := &direction{dir: d, sum: run.Sum(d), head: HeadlineOf(run, d), planned: run.Test.Interval}
 	out.from, out.to = Label(run, d)
 	if out.sum.Sender != nil {
 		out.sent = out.sum.Sender.Bytes
@@ -177,13 +179,16 @@ func (d *direction) telling(run *result.Run) bool {
 	return bytes/int64(len(d.rows)) >= times*buffers
 }
 
-// step is the usual length of a row, s.
+// step is the usual length of a row, s: the planned one where the rows keep to it.
 func (d *direction) step() float64 {
 	if len(d.rows) == 0 {
 		return 0
 	}
 	s := d.rows[len(d.rows)/2]
-	return s.Stop - s.Start
+	if length := s.Stop - s.Start; d.planned <= 0 || math.Abs(length-d.planned) > 0.1*d.planned {
+		return length
+	}
+	return d.planned
 }
 
 // Label names the hosts of direction d as "from" and "to" (see result.Run.EndNames).
@@ -203,8 +208,10 @@ func loopback(run *result.Run) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// sameMachine reports whether both ends are known to share their CPUs.
-func sameMachine(run *result.Run) bool {
+// sharedCores reports whether both ends may well use the same CPUs: over loopback, or
+// (network namespaces) under the same name and system. Clones of a machine look alike
+// too, so this may only lead to saying less.
+func sharedCores(run *result.Run) bool {
 	c, s := run.Hosts.Client, run.Hosts.Server
 	return loopback(run) || c != nil && s != nil && c.Name != "" && c.Name == s.Name && c.SystemInfo == s.SystemInfo
 }

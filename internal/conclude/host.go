@@ -6,9 +6,17 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// host reads the counters of one end's machine: steal, hot cores, dropped packets.
+// host reads the counters of one end's machine: steal, hot cores, dropped packets. Over
+// loopback both ends are one machine, whose troubles are told once.
 func (c *conclusion) host(e result.End) {
 	name := EndName(c.run, e)
+	if loopback(c.run) {
+		name = "this machine"
+		if e != c.run.End {
+			c.cores(e, name, false)
+			return
+		}
+	}
 	stolen, known := weighted(c.run, e, func(h *result.HostSample) *float64 { return &h.StealMax })
 	if known && stolen > stealNote {
 		level := result.Info
@@ -21,6 +29,13 @@ func (c *conclusion) host(e result.End) {
 			Text: fmt.Sprintf("the hypervisor took %s of a core's time from %s: its figures are those of a machine that was not always running", percent(stolen), name),
 		})
 	}
+	c.cores(e, name, true)
+	c.drops(e, name)
+}
+
+// cores sets the flag of an end whose cores were full of this test, and (tell) says so when
+// they were full of something else.
+func (c *conclusion) cores(e result.End, name string, tell bool) {
 	switch heat := c.heat(e); heat.kind {
 	case oursHot:
 		for _, d := range c.dirs {
@@ -32,12 +47,14 @@ func (c *conclusion) host(e result.End) {
 			}
 		}
 	case theirsHot:
+		if !tell {
+			return
+		}
 		c.notice(result.Notice{
 			Code: CompetingLoad, End: e, Level: result.Warn,
 			Text: fmt.Sprintf("something else on %s used %.1f cores (core %d was full in %s of the intervals): the figure may be that load's doing", name, heat.others, heat.core, percent(heat.share)),
 		})
 	}
-	c.drops(e, name)
 }
 
 type heatKind int
@@ -86,7 +103,7 @@ func (c *conclusion) heat(e result.End) heatOf {
 		}
 		accounted++
 		rest := used - row.Host.Process.Total/100
-		if p := c.run.CPU.Of(e.Other()); p != nil && sameMachine(c.run) {
+		if p := c.run.CPU.Of(e.Other()); p != nil && sharedCores(c.run) {
 			rest -= p.Total / 100
 		}
 		others += max(rest, 0)

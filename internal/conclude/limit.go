@@ -174,7 +174,7 @@ func cpu(run *result.Run, d *direction) verdict {
 		}
 		if load, known := workerLoad(run, b.end); known && load >= cpuLoad && load > most {
 			most = load
-			worst = verdict{b.code, fmt.Sprintf("%s was the limit (%s busy %s of the time)", b.who, EndName(run, b.end), percent(min(load, 1))), b.end}
+			worst = verdict{b.code, fmt.Sprintf("%s was the limit (a worker on %s ran or waited for a core %s of the time)", b.who, EndName(run, b.end), percent(min(load, 1))), b.end}
 		}
 	}
 	return worst

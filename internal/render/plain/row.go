@@ -94,7 +94,7 @@ func (l *layout) titleText(run *result.Run) string {
 const (
 	wRate  = len("9.99 Gbit/s")
 	wCount = 7
-	wRTT   = len("99.9 ms")
+	wRTT   = len("0.023 ms")
 	wCwnd  = len("1023 KiB")
 	wCPU   = len("CPU snd/rcv")
 	wLoss  = len("< 0.001 %")

@@ -77,6 +77,8 @@ func millis(us int64) string { return number(float64(us)/1000) + " ms" }
 
 func number(ms float64) string {
 	switch {
+	case ms > 0 && ms < 0.0995:
+		return fmt.Sprintf("%.3f", ms)
 	case ms < 9.995:
 		return fmt.Sprintf("%.2f", ms)
 	case ms < 99.95:
