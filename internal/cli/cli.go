@@ -56,6 +56,7 @@ func OS() Std {
 // env is what commands share.
 type env struct {
 	Std
+	began bool // a native command has begun to work
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the

@@ -112,6 +112,9 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 // plans are the measurements of one host in order.
 func (o *testOptions) plans(host string) ([]plan.Plan, error) {
 	p := o.plan
+	if p.Streams < 1 {
+		return nil, usagef("streams: %d: must be at least 1", p.Streams)
+	}
 	p.Host = host
 	p.Affinity = o.affinity
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -35,7 +36,7 @@ type serveOptions struct {
 	quiet, json bool
 }
 
-const serveLong = `Answer iperf3 (3.1 … 3.21) and fullbore clients, many at once, until interrupted.
+const serveLong = `Answer iperf3 (3.1 … 3.21) and fullbore clients, many at once, until interrupted (exit code 0).
 One line is printed per test.
 
 Nothing is sent to anyone who did not connect first, and streams are taken only
@@ -215,12 +216,11 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
 	board := &serveBoard{e: e, o: o}
 	err = r.Serve(ctx, s, lns, board.newTest)
-	var cause *result.Error
-	if errors.As(context.Cause(ctx), &cause) && cause.Interrupted {
-		return &codeError{code: exitInterrupted}
+	if ctx.Err() != nil {
+		return nil // a signal is the normal end of a server
 	}
-	if o.untilStdin && ctx.Err() != nil {
-		return nil
+	if errors.Is(err, iperf3.ErrIdle) {
+		return &codeError{code: exitInconclusive, err: err}
 	}
 	return err
 }
@@ -290,8 +290,12 @@ func (b *serveBoard) print(remote result.Addr, run *result.Run) {
 func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", now.Format("2006-01-02 15:04:05"), remote.Host)
-	if run.Wire != nil && run.Wire.PeerVersion != "" {
-		fmt.Fprintf(&b, " (%s)", run.Wire.PeerVersion)
+	if w := run.Wire; w != nil && w.PeerVersion != "" {
+		name := "iperf3"
+		if w.Extension {
+			name = "fullbore"
+		}
+		fmt.Fprintf(&b, " (%s %s)", name, w.PeerVersion)
 	}
 	fmt.Fprintf(&b, " %s", run.Test.Transport)
 	if n := len(run.Streams); n > 0 {

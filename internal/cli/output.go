@@ -70,7 +70,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		run, err = r.Run(ctx, p, s)
 	case out.o.quiet:
 		run, err = r.Run(ctx, p, nil)
-		if run != nil {
+		if run != nil && len(run.Streams) > 0 {
 			fmt.Fprintln(e.Out, run.Summary)
 		}
 	case e.Terminal && !e.NoColor && !out.o.plain:
@@ -78,13 +78,13 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	default:
 		lines := plain.New(e.Out, out.plainOptions())
 		run, err = r.Run(ctx, p, lines)
-		if run != nil {
+		if run != nil && len(run.Streams) > 0 {
 			lines.End(run)
 		}
 	}
 	if run != nil {
 		out.runs = append(out.runs, run)
-		if err != nil && (out.o.csv || out.o.stream || out.o.quiet || out.o.json) {
+		if err != nil && (!out.ends() || len(run.Streams) == 0) {
 			e.printError(err)
 		}
 	}
@@ -109,12 +109,15 @@ func (out *output) liveRun(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	if verr := <-done; verr != nil && err == nil {
 		out.e.logger().Warn("live view", "err", verr)
 	}
-	if run != nil {
+	if run != nil && len(run.Streams) > 0 {
 		lines := plain.New(out.e.Out, out.plainOptions())
 		lines.End(run)
 	}
 	return run, err
 }
+
+// ends reports whether the form of output tells a person how a run ended.
+func (out *output) ends() bool { return !out.o.json && !out.o.stream && !out.o.csv && !out.o.quiet }
 
 func (out *output) plainOptions() plain.Options {
 	return plain.Options{Color: out.e.Terminal && !out.e.NoColor}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -47,6 +45,10 @@ func (e *env) native(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	var usage *UsageError
+	if !e.began && !errors.As(err, &usage) { // cobra found it: groups of options, say
+		err = &UsageError{Msg: err.Error(), Hints: []string{"see: fullbore --help"}}
+	}
 	e.printError(err)
 	return exitCode(err)
 }
@@ -86,16 +88,16 @@ func (e *env) root() *cobra.Command {
 	})
 	for _, build := range commands {
 		cmd := build(e)
-		wrapArgs(cmd)
+		e.wrap(cmd)
 		root.AddCommand(cmd)
 	}
 	return root
 }
 
-// wrapArgs turns cobra's complaints about positional words into usage errors.
-func wrapArgs(cmd *cobra.Command) {
-	check := cmd.Args
-	if check != nil {
+// wrap turns cobra's complaints about positional words into usage errors, and notes
+// when a command begins to work: errors before that are all about the command line.
+func (e *env) wrap(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
 			var usage *UsageError
@@ -105,8 +107,14 @@ func wrapArgs(cmd *cobra.Command) {
 			return &UsageError{Msg: cmd.CommandPath() + ": " + err.Error(), Hints: []string{"see: " + cmd.CommandPath() + " --help"}}
 		}
 	}
+	if work := cmd.RunE; work != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			e.began = true
+			return work(cmd, args)
+		}
+	}
 	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
+		e.wrap(sub)
 	}
 }
 
@@ -119,12 +127,5 @@ func newVersionCmd(e *env) *cobra.Command {
 			_, err := fmt.Fprintf(e.Out, "fullbore %s\n", Version)
 			return err
 		},
-	}
-}
-
-// indent puts two blanks before each line.
-func indent(w io.Writer, text string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintf(w, "  %s\n", line)
 	}
 }
