@@ -36,7 +36,7 @@ func (c *conclusion) host(e result.End) {
 // cores sets the flag of an end whose cores were full of this test, and (tell) says so when
 // they were full of something else.
 func (c *conclusion) cores(e result.End, name string, tell bool) {
-	switch heat := c.heat(e); heat.kind {
+	switch h := heat(c.run, e); h.kind {
 	case oursHot:
 		for _, d := range c.dirs {
 			if d.dir.Sender() == e {
@@ -52,7 +52,7 @@ func (c *conclusion) cores(e result.End, name string, tell bool) {
 		}
 		c.notice(result.Notice{
 			Code: CompetingLoad, End: e, Level: result.Warn,
-			Text: fmt.Sprintf("something else on %s used %.1f cores (core %d was full in %s of the intervals): the figure may be that load's doing", name, heat.others, heat.core, percent(heat.share)),
+			Text: fmt.Sprintf("something else on %s used %.1f cores (core %d was full in %s of the intervals): the figure may be that load's doing", name, h.others, h.core, percent(h.share)),
 		})
 	}
 }
@@ -77,11 +77,11 @@ type heatOf struct {
 // program, so the host is judged as a whole: user and system time of all cores minus this
 // program's (and the other end's, where it is the same machine) is other programs'.
 // Soft interrupts count as ours, since the test is what makes them.
-func (c *conclusion) heat(e result.End) heatOf {
+func heat(run *result.Run, e result.End) heatOf {
 	full := map[int]int{}
 	n, hot, accounted := 0, 0, 0
 	var others float64
-	for _, row := range c.run.Rows {
+	for _, row := range run.Rows {
 		if row.End != e || row.Omitted || row.Host == nil || len(row.Host.Cores) == 0 {
 			continue
 		}
@@ -103,7 +103,7 @@ func (c *conclusion) heat(e result.End) heatOf {
 		}
 		accounted++
 		rest := used - row.Host.Process.Total/100
-		if p := c.run.CPU.Of(e.Other()); p != nil && sharedCores(c.run) {
+		if p := run.CPU.Of(e.Other()); p != nil && sharedCores(run) {
 			rest -= p.Total / 100
 		}
 		others += max(rest, 0)

@@ -93,6 +93,9 @@ func limit(run *result.Run, d *direction) verdict {
 	switch {
 	case d.shares.Idle > idleShare && run.Test.File != "":
 		return verdict{code: Application, text: fmt.Sprintf("reading or writing the file was the limit: the sockets had nothing to send %s of the time", percent(d.shares.Idle))}
+	case d.shares.Idle > idleShare && heat(run, d.dir.Sender()).kind != cool:
+		// A program that gets no processor looks like one with nothing to do.
+		return unknown(fmt.Sprintf("the sockets of %s had nothing to send %s of the time while one of its cores was full", d.from, percent(d.shares.Idle)))
 	case d.shares.Idle > idleShare:
 		return verdict{code: Application, text: fmt.Sprintf("the sending program was the limit: its sockets had nothing to send %s of the time", percent(d.shares.Idle))}
 	case d.shares.Window > windowShare:

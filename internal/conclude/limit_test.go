@@ -79,6 +79,10 @@ func TestLimit(t *testing.T) {
 		{"one thread cannot use 300 %", sample.Foreign("3.12"), func(t *sample.Test) { t.Streams, t.CPU = 8, [2]float64{30, 300} }, "unknown"},
 		{"idle sender", sample.New(), func(t *sample.Test) { t.Busy = 0.79 }, "application"},
 		{"hardly idle", sample.New(), func(t *sample.Test) { t.Busy = 0.81 }, "unknown"},
+		{"idle while a core is full of others' work", sample.New(), func(t *sample.Test) {
+			t.Busy = 0.5
+			t.Hosts = func(e result.End, _ int) *result.HostSample { return sample.Cores(20, "98/2/0/0", "4/16/0/80") }
+		}, "unknown"},
 		{"file", sample.New(), func(t *sample.Test) {
 			t.Busy = 0.3
 			t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.File = "in" }

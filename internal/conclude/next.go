@@ -104,7 +104,7 @@ func again(run *result.Run, words ...string) string {
 		return ""
 	}
 	out := []string{"fullbore", "test"}
-	if loopback(run) && t.Port != defaultPort {
+	if loopback(run) && extended(run) && t.Port != defaultPort {
 		out = append(out, "self") // a server of ours on a port of the moment
 	} else {
 		out = append(out, quote(t.Target))
