@@ -32,11 +32,10 @@ func (o *outputOptions) addFlags(f *pflag.FlagSet) {
 
 // output is the place where runs are shown. One is made per command.
 type output struct {
-	e     *env
-	o     outputOptions
-	runs  []*result.Run
-	many  bool
-	lines *plain.Renderer
+	e    *env
+	o    outputOptions
+	runs []*result.Run
+	many bool
 }
 
 func (e *env) newOutput(o outputOptions, hosts int) (*output, error) {
