@@ -113,6 +113,7 @@ type direction struct {
 	planned  float64              // length of a row by the plan, s; 0 = none
 	shares   *result.Shares
 	verdict  verdict
+	unsteady bool
 }
 
 func look(run *result.Run, d result.Direction) *direction {

@@ -163,6 +163,7 @@ func (c *conclusion) steadiness(d *direction) {
 		return
 	}
 	c.flag(FlagUnsteady)
+	d.unsteady = true
 	lo, hi := minmax(x)
 	how := "kept changing"
 	if t, ok := stats.EndTrend(x); ok {
@@ -217,13 +218,13 @@ func (c *conclusion) short() {
 	if rising {
 		level = result.Warn
 	}
-	head := fmt.Sprintf("%s is short", seconds(measured))
+	head, advice := fmt.Sprintf("%s is short", seconds(measured)), "30 s or more read closer to what the path carries"
 	if !brief {
-		head = fmt.Sprintf("%s was too short", seconds(measured))
+		head, advice = fmt.Sprintf("%s was too short", seconds(measured)), "a longer run reads closer to what the path carries"
 	}
 	n := result.Notice{
 		Code: ShortRun, End: c.run.End, Level: level,
-		Text: head + ": " + strings.Join(texts, "; ") + "; 30 s or more read closer to what the path carries",
+		Text: head + ": " + strings.Join(texts, "; ") + "; " + advice,
 	}
 	if c.run.Err == nil {
 		n.Fix = again(c.run, "-t", longer(measured))
@@ -237,6 +238,9 @@ func (c *conclusion) slowStart(d *direction) string {
 		return fmt.Sprintf("a warm-up of %s was left out", seconds(o))
 	}
 	w, ok := warmup(d.rates)
+	if d.unsteady {
+		return "where slow start ended cannot be told, since the rate never settled"
+	}
 	if !ok {
 		return "slow start's share cannot be told from so few intervals"
 	}

@@ -87,6 +87,9 @@ func (s *state) event(e result.Event, now time.Time) {
 	case result.KindInterval:
 		s.interval(e.Interval, now)
 	case result.KindNotice:
+		if slices.ContainsFunc(s.notices, func(n result.Notice) bool { return n.Code == e.Notice.Code && n.Text == e.Notice.Text }) {
+			return // both ends say it, or one says it again
+		}
 		s.notices = append(s.notices, *e.Notice)
 		if extra := len(s.notices) - noticesKept; extra > 0 {
 			s.notices = slices.Delete(s.notices, 0, extra)

@@ -50,16 +50,33 @@ func (r *Renderer) notices(run *result.Run) {
 	if len(run.Notices) > 0 {
 		r.out.line("")
 	}
-	for _, n := range run.Notices {
+	for i, n := range run.Notices {
+		where := ""
+		if twin := twin(run.Notices, i); twin >= 0 {
+			if twin < i {
+				continue
+			}
+			where = " (both ends)"
+		}
 		head, code := "note     ", dim
 		if n.Level == result.Warn {
 			head, code = "warning  ", yellow
 		}
-		r.out.prose(head, code, screen.Clean(n.Code)+": "+screen.Clean(n.Text))
+		r.out.prose(head, code, screen.Clean(n.Code)+where+": "+screen.Clean(n.Text))
 		if n.Fix != "" {
 			r.out.line("         fix: " + screen.Clean(n.Fix))
 		}
 	}
+}
+
+// twin finds the notice that says the same of the other end as number i; −1 = none.
+func twin(ns []result.Notice, i int) int {
+	for j, n := range ns {
+		if n.Code == ns[i].Code && n.Text == ns[i].Text && n.Fix == ns[i].Fix && n.End == ns[i].End.Other() && ns[i].End != "" {
+			return j
+		}
+	}
+	return -1
 }
 
 // totals prints the table of both ends' counts, a block per direction: a line per stream

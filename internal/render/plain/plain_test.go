@@ -76,6 +76,16 @@ func cases() map[string]sample.Test {
 			}})
 		}
 	})
+	add("said-by-both", sample.New(), func(t *sample.Test) {
+		t.Rates = t.Rates[:2]
+		t.Tune = func(_ *result.Run, extra *[]result.Event) {
+			for _, e := range []result.End{result.Client, result.Server} {
+				*extra = append(*extra, result.Event{Kind: result.KindNotice, End: e, Notice: &result.Notice{
+					Code: "discard-unavailable", End: e, Level: result.Info, Text: "payload is copied out of the kernel",
+				}})
+			}
+		}
+	})
 	add("known-machines", sample.New(), func(t *sample.Test) {
 		speed := int64(1e9)
 		t.Rates = sample.Flat(941e6, 2)
