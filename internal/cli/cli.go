@@ -26,9 +26,10 @@ type Std struct {
 	Getenv     func(string) string
 	Now        func() time.Time
 	Executable func() (string, error)
-	Terminal   bool // Out is a terminal
-	InTerminal bool // In is one: passwords can be asked for
-	NoColor    bool // the user wants none (NO_COLOR, TERM=dumb)
+	Terminal   bool                       // Out is a terminal
+	InTerminal bool                       // In is one: passwords can be asked for
+	Size       func() (width, height int) // of the terminal; nil = there is none
+	NoColor    bool                       // the user wants none (NO_COLOR, TERM=dumb)
 	ReadSecret func(prompt string) (string, error)
 	IsProcess  bool // this is the whole process: signals, umask and daemonising are ours to handle
 }
@@ -40,7 +41,14 @@ func OS() Std {
 		Terminal:   term.IsTerminal(int(os.Stdout.Fd())),
 		InTerminal: term.IsTerminal(int(os.Stdin.Fd())),
 		NoColor:    os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
-		IsProcess:  true,
+		Size: func() (int, int) {
+			w, h, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0, 0
+			}
+			return w, h
+		},
+		IsProcess: true,
 	}
 	std.ReadSecret = func(prompt string) (string, error) {
 		if _, err := io.WriteString(os.Stderr, prompt); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
@@ -72,9 +73,12 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		if run != nil && len(run.Streams) > 0 {
 			fmt.Fprintln(e.Out, run.Summary)
 		}
-	case e.Terminal && !e.NoColor && !out.o.plain:
+	case !out.o.plain && out.e.canLive():
 		run, err = out.liveRun(ctx, r, p)
 	default:
+		if len(out.runs) > 0 {
+			fmt.Fprintln(e.Out)
+		}
 		lines := plain.New(e.Out, out.plainOptions())
 		run, err = r.Run(ctx, p, lines)
 		if run != nil && len(run.Streams) > 0 {
@@ -119,13 +123,34 @@ func (out *output) liveRun(ctx context.Context, r *runner.Runner, p plan.Plan) (
 func (out *output) ends() bool { return !out.o.json && !out.o.stream && !out.o.csv && !out.o.quiet }
 
 func (out *output) plainOptions() plain.Options {
-	return plain.Options{Color: out.e.Terminal && !out.e.NoColor}
+	o := plain.Options{Color: out.e.Terminal && !out.e.NoColor}
+	if out.e.Terminal && out.e.Size != nil {
+		o.Width, _ = out.e.Size()
+	}
+	return o
 }
 
-// Close prints the table over all runs where there were several hosts.
+// canLive reports whether the live view can be drawn on the terminal.
+func (e *env) canLive() bool {
+	if !e.Terminal || e.Size == nil {
+		return false
+	}
+	w, h := e.Size()
+	return live.Usable(e.Getenv("TERM"), w, h)
+}
+
+// Close prints what several runs say together: a sentence over both directions, a
+// table over several hosts.
 func (out *output) Close() error {
-	if out.many && !out.o.json && !out.o.stream && !out.o.csv {
-		plain.Table(out.e.Out, out.runs, out.plainOptions())
+	if !out.ends() {
+		return nil
+	}
+	if out.many {
+		return plain.Table(out.e.Out, out.runs, out.plainOptions())
+	}
+	if text := conclude.Together(out.runs); len(out.runs) > 1 && text != "" {
+		_, err := fmt.Fprintf(out.e.Out, "\n%s\n", text)
+		return err
 	}
 	return nil
 }

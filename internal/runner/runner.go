@@ -64,9 +64,11 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 		run.Err = broke
 	}
 	if !r.Plain {
-		known := len(run.Notices)
-		conclude.Conclude(run)
-		rec.conclude(run, known)
+		for _, e := range conclude.Events(run) {
+			if sink != nil {
+				sink.Event(e)
+			}
+		}
 	}
 	if broke != nil {
 		return run, broke
@@ -141,20 +143,6 @@ func (c *recorder) run() *result.Run {
 	run := c.folder.Run()
 	run.ID, run.Tool, run.Started = c.id, c.tool, c.started
 	return run
-}
-
-// conclude tells the sink what was concluded: the notices after the first known ones,
-// and the conclusion itself, the last event.
-func (c *recorder) conclude(run *result.Run, known int) {
-	if c.sink == nil {
-		return
-	}
-	for i := range run.Notices[known:] {
-		c.sink.Event(result.Event{Kind: result.KindNotice, End: run.End, Notice: &run.Notices[known+i]})
-	}
-	if x := run.Conclusion(); x != nil {
-		c.sink.Event(result.Event{Kind: result.KindConclusion, End: run.End, Conclusion: x})
-	}
 }
 
 // protocolOf finds a protocol by name.
