@@ -22,9 +22,6 @@ type Options struct {
 	End result.End
 	// SystemInfo is uname's line of this host, for runs that do not have it.
 	SystemInfo string
-	// ErrorText is the text of "error"; nil takes the run's own words. The protocol's
-	// table knows the wording of each release.
-	ErrorText func(e *result.Error, end result.End, release string) string
 	// Full makes a Stream end with the whole document (--json-stream-full-output).
 	Full bool
 }
@@ -52,20 +49,12 @@ func (o Options) fill(r *result.Run) *result.Run {
 	return &c
 }
 
-func (o Options) errorText(r *result.Run) string {
-	if o.ErrorText != nil {
-		return o.ErrorText(r.Err, r.End, o.Release.String())
-	}
-	return iperf3view.ErrorText(r.Err, r.End, o.Release)
-}
-
 // Document prints r as iperf3 -J does after a test, with the closing newline.
 func Document(r *result.Run, o Options) []byte {
-	return append(cjson.AppendPretty(nil, document(o.fill(r), o)), '\n')
+	return append(cjson.AppendPretty(nil, document(o.fill(r), o.Release)), '\n')
 }
 
-func document(r *result.Run, o Options) *cjson.Object {
-	rel := o.Release
+func document(r *result.Run, rel iperf3view.Release) *cjson.Object {
 	rows := cjson.Array{}
 	for i := range r.Rows {
 		if iperf3view.Visible(r, &r.Rows[i]) {
@@ -74,7 +63,7 @@ func document(r *result.Run, o Options) *cjson.Object {
 	}
 	doc := (&cjson.Object{}).Add("start", start(r, rel)).Add("intervals", rows).Add("end", end(r, rel))
 	if r.Err != nil {
-		doc.Add("error", o.errorText(r))
+		doc.Add("error", iperf3view.ErrorText(r.Err, r.End, rel))
 	}
 	if r.Test.Title != "" {
 		doc.Add("title", r.Test.Title)

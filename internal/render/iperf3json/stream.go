@@ -55,7 +55,7 @@ func (s *Stream) Event(e result.Event) {
 func (s *Stream) Close() error {
 	r := s.run
 	if r.Err != nil {
-		s.line("error", s.o.errorText(r))
+		s.line("error", iperf3view.ErrorText(r.Err, r.End, s.o.Release))
 	}
 	if key, v := serverOutput(r); key != "" {
 		s.line(key, v)

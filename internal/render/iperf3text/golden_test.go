@@ -56,7 +56,7 @@ func cliErrors(name string) bool {
 		return true
 	case "pidfile_running", "auth_nopassword_notty", "tcp_json_V", "udp_l_over_mss":
 		return true
-	case "sctp": // the words of an errno are the protocol's: Options.ErrorLines
+	case "sctp": // the words of an errno are the protocol's
 		return true
 	}
 	return false

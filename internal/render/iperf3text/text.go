@@ -33,8 +33,8 @@ type Options struct {
 	// Raw gets the lines that iperf3 writes past title, timestamps and log file
 	// ("Control connection MSS"); nil = the same as everything else.
 	Raw io.Writer
-	// ErrorLines words an error; nil takes the run's own words. The protocol's table
-	// knows the wording of each release.
+	// ErrorLines says what is printed about an error, without "iperf3: "; nil takes the
+	// run's own words (iperf3view.ErrorLines).
 	ErrorLines func(e *result.Error, end result.End, release string) []string
 	// End is the end that prints, for runs that broke off before they could say.
 	End result.End
