@@ -40,19 +40,39 @@ func prefix(t *testing.T) []string {
 	return env
 }
 
+// run gives the program files for its output: Wine's server outlives it and would hold
+// pipes open.
 func run(t *testing.T, env []string, limit time.Duration, name string, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = env
-	cmd.WaitDelay = 5 * time.Second
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	out, errs := output(t), output(t)
+	cmd.Stdout, cmd.Stderr = out, errs
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %v: %v\n%s\n%s", name, args, err, out.String(), errs.String())
+		t.Fatalf("%s %v: %v\n%s\n%s", name, args, err, contents(t, out), contents(t, errs))
 	}
-	return out.Bytes()
+	return contents(t, out)
+}
+
+func output(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func contents(t *testing.T, f *os.File) []byte {
+	t.Helper()
+	data, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func build(t *testing.T) string {
