@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -76,16 +75,6 @@ func (ns *Namespace) AddDefaultRoute(gateway string) error {
 		return fmt.Errorf("lab: %s: default route by way of %s: %w", ns.Role, gateway, err)
 	}
 	return nil
-}
-
-// TBF is a token bucket filter (tc-tbf(8)). On a sender's own device it pushes back,
-// so that the socket waits; on a router it drops.
-type TBF struct {
-	BitsPerSecond int64
-	BurstBytes    int
-	// Latency is how long a packet may wait; with the rate and the burst it gives the
-	// length of the queue.
-	Latency time.Duration
 }
 
 // SetTBF replaces a device's root queueing discipline by a token bucket filter.

@@ -41,9 +41,13 @@ func (r *LinkReport) Void() (reasons []string) {
 		}
 	}
 	if r.Steal > MaxSteal {
-		reasons = append(reasons, fmt.Sprintf("steal %.1f %% > %.0f %%", 100*r.Steal, 100*MaxSteal))
+		reasons = append(reasons, stolen(r.Steal))
 	}
 	return reasons
+}
+
+func stolen(steal float64) string {
+	return fmt.Sprintf("steal %.1f %% > %.0f %%", 100*steal, 100*MaxSteal)
 }
 
 // directionName names the directions of a link by how the client sees them.

@@ -1,22 +1,99 @@
 package lab_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
 )
 
 // TestMain lets the test binary be the fullbore of the tests: it knows the hidden
-// command of the link process.
+// command of the link process, and a sink and a source that stand in for a server and a
+// client.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "lab" && os.Args[2] == "link" {
-		if err := lab.LinkMain(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	var err error
+	switch args := os.Args[1:]; {
+	case len(args) == 2 && args[0] == "lab" && args[1] == "link":
+		err = lab.LinkMain(os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == "sink":
+		err = sink()
+	case len(args) == 3 && args[0] == "source":
+		err = source(args[1], args[2])
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err) // a clock that every Linux has
+	}
+	return time.Duration(ts.Nano())
+}
+
+// received is what a sink says about one connection: how much it got from start to end,
+// seconds after zero on CLOCK_MONOTONIC.
+type received struct {
+	Bytes int64   `json:"bytes"`
+	Start float64 `json:"start_s"`
+	End   float64 `json:"end_s"`
+	Zero  int64   `json:"zero_mono_ns"`
+}
+
+// sink takes one connection on port 5201, reads it to its end and reports.
+func sink() error {
+	ln, err := net.Listen("tcp", ":5201")
+	if err != nil {
+		return err
+	}
+	c, err := ln.Accept()
+	if err != nil {
+		return err
+	}
+	zero := monotonic()
+	n, err := io.Copy(io.Discard, c)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(received{n, 0, (monotonic() - zero).Seconds(), int64(zero)})
+}
+
+// source sends for a while and reports how much.
+func source(address, duration string) error {
+	d, err := time.ParseDuration(duration)
+	if err != nil {
+		return err
+	}
+	c, err := net.Dial("tcp", net.JoinHostPort(address, "5201"))
+	if err != nil {
+		return err
+	}
+	buf, sent := make([]byte, 128<<10), int64(0)
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		n, err := c.Write(buf)
+		sent += int64(n)
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil { // until the sink has all of it
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "source done")
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{"sent": sent})
 }

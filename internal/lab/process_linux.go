@@ -187,12 +187,6 @@ func contents(f *os.File) string {
 	return string(b)
 }
 
-// Result is what a finished program left.
-type Result struct {
-	Code           int
-	Stdout, Stderr string
-}
-
 // Run starts a program and waits for it. A non-zero exit code is no error.
 func (ns *Namespace) Run(ctx context.Context, args ...string) (Result, error) {
 	p, err := ns.Start(Command{Args: args})

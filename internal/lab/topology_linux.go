@@ -14,20 +14,6 @@ import (
 	"github.com/fullbore-net/fullbore/internal/lab/forward"
 )
 
-// Addresses and device names of the topologies. In a pair and on an emulated link
-// both ends share a subnet.
-const (
-	NearIPv4, FarIPv4 = "10.77.0.1", "10.77.0.2"
-	NearIPv6, FarIPv6 = "fd77::1", "fd77::2"
-
-	RoutedNearIPv4, RoutedFarIPv4 = "10.77.1.2", "10.77.2.2"
-	RoutedNearIPv6, RoutedFarIPv6 = "fd77:1::2", "fd77:2::2"
-
-	PairNear, PairFar     = "va", "vb" // devices of a pair; also the ends of a routed path
-	RouterNear, RouterFar = "ra", "rb" // the router's devices
-	LinkNear, LinkFar     = "ta", "tb" // devices of an emulated link
-)
-
 // NewPair makes two namespaces joined by a veth pair: na with va (10.77.0.1,
 // fd77::1), nb with vb (10.77.0.2, fd77::2). cc is the congestion control of both,
 // "" the system's. It is as fast as the machine.

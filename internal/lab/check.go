@@ -1,0 +1,129 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// judge returns everything about a play that is not as expected.
+func (e *Expect) judge(p *Play) (reasons []string) {
+	if p.Killed {
+		reasons = append(reasons, "client: did not end within the scenario's timeout and was killed")
+	} else if p.Client.Code != *e.Exit {
+		reasons = append(reasons, fmt.Sprintf("client: exit code %d, want %d", p.Client.Code, *e.Exit))
+	}
+	reasons = append(reasons, e.Client.judge("client", p.Client)...)
+	reasons = append(reasons, e.Server.judge("server", p.Server)...)
+	for i := range e.Goodput {
+		if err := e.Goodput[i].judge(p); err != nil {
+			reasons = append(reasons, fmt.Sprintf("goodput %s: %v", e.Goodput[i].Direction, err))
+		}
+	}
+	return reasons
+}
+
+func (o *OutputExpect) judge(who string, r Result) (reasons []string) {
+	add := func(format string, args ...any) { reasons = append(reasons, who+": "+fmt.Sprintf(format, args...)) }
+	for _, s := range []struct {
+		name, text  string
+		want, lacks []string
+	}{{"stdout", r.Stdout, o.Stdout, o.StdoutLacks}, {"stderr", r.Stderr, o.Stderr, o.StderrLacks}} {
+		for _, w := range s.want {
+			if !strings.Contains(s.text, w) {
+				add("%s lacks %q; it is %s", s.name, w, excerpt(s.text))
+			}
+		}
+		for _, w := range s.lacks {
+			if strings.Contains(s.text, w) {
+				add("%s has %q", s.name, w)
+			}
+		}
+	}
+	if len(o.JSON) == 0 {
+		return reasons
+	}
+	doc, err := lastDocument(r.Stdout)
+	if err != nil {
+		add("%v; stdout is %s", err, excerpt(r.Stdout))
+		return reasons
+	}
+	for _, a := range o.JSON {
+		if why := a.Check(doc); why != "" {
+			add("%s", why)
+		}
+	}
+	return reasons
+}
+
+// lastDocument decodes the last of the JSON documents in text: a server prints one a
+// test.
+func lastDocument(text string) (doc any, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	for {
+		var next any
+		switch err := d.Decode(&next); {
+		case errors.Is(err, io.EOF) && doc == nil:
+			return nil, errors.New("no JSON document on stdout")
+		case errors.Is(err, io.EOF):
+			return doc, nil
+		case err != nil:
+			return nil, fmt.Errorf("stdout is not JSON: %w", err)
+		}
+		doc = next
+	}
+}
+
+// excerpt quotes the end of an output, where programs say why they failed.
+func excerpt(s string) string {
+	const most = 300
+	if len(s) > most {
+		return fmt.Sprintf("…%q", s[len(s)-most:])
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// judge compares the claim with the truth.
+func (g *GoodputExpect) judge(p *Play) error {
+	text := p.Client.Stdout
+	if g.Document == "server" {
+		text = p.Server.Stdout
+	}
+	doc, err := lastDocument(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", g.Document, err)
+	}
+	var v [4]float64
+	for i, path := range []Path{g.Bytes, g.Start, g.End, g.Zero} {
+		if v[i], err = path.number(doc); err != nil {
+			return fmt.Errorf("%s: %w", g.Document, err)
+		}
+	}
+	claimed := v[0]
+	t0, t1 := window(v[1], v[2], v[3])
+	if t1 <= t0 {
+		return fmt.Errorf("the window from %v to %v s is empty", v[1], v[2])
+	}
+	d := &p.Link.Directions[0]
+	if g.Direction == directionName[1] {
+		d = &p.Link.Directions[1]
+	}
+	truth := d.Between(t0, t1)
+	if truth == 0 {
+		return fmt.Errorf("claimed %.0f bytes, but nothing left the link in that window", claimed)
+	}
+	if off := claimed/truth - 1; math.Abs(off) > g.Tolerance {
+		return fmt.Errorf("claimed %.0f bytes in %.3f s, %.0f left the link: %+.2f %%, want within %.2f %%",
+			claimed, (t1 - t0).Seconds(), truth, 100*off, 100*g.Tolerance)
+	}
+	return nil
+}
+
+// window puts bounds in seconds on CLOCK_MONOTONIC.
+func window(start, end, zero float64) (t0, t1 time.Duration) {
+	return time.Duration(zero + start*1e9), time.Duration(zero + end*1e9)
+}

@@ -1,0 +1,211 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// play builds the path, runs the commands once and takes everything down again.
+func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
+	n, err := s.build(ctx, o)
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	begin, err := readCPUTimes()
+	if err != nil {
+		return p, err
+	}
+	var server *Process
+	if len(s.Server) > 0 {
+		if server, err = n.Far.serve(ctx, Command{Args: commandLine(s.Server, o.Fullbore, s.addresses())}); err != nil {
+			return p, err
+		}
+	}
+	if err := s.client(ctx, n, o, &p); err != nil {
+		return p, err
+	}
+	if server != nil {
+		if p.Server, err = server.end(ctx); err != nil {
+			return p, err
+		}
+	}
+	end, err := readCPUTimes()
+	if err != nil {
+		return p, err
+	}
+	p.Steal = end.stealSince(begin)
+	if n.Link != nil {
+		if p.Link, err = n.Link.Report(); err != nil {
+			return p, err
+		}
+		p.Link.Steal = p.Steal // of the commands' time, as in any topology
+		p.Void = p.Link.Void()
+	} else if p.Steal > MaxSteal {
+		p.Void = []string{stolen(p.Steal)}
+	}
+	return p, nil
+}
+
+// client runs the client to its end. One that does not end in time is killed: that is
+// a wrong behaviour, not a failure to play.
+func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, p *Play) error {
+	limited, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
+	defer cancel()
+	c, err := n.Near.Start(Command{Args: commandLine(s.Client, o.Fullbore, s.addresses())})
+	if err != nil {
+		return err
+	}
+	code, err := c.Wait(limited)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errTimeout):
+		p.Killed, code = true, 128+int(syscall.SIGKILL)
+	case err != nil:
+		return err
+	}
+	p.Client = Result{Code: code, Stdout: c.Stdout(), Stderr: c.Stderr()}
+	return nil
+}
+
+var errTimeout = errors.New("did not end within the scenario's timeout")
+
+// build makes the topology and applies the settings.
+func (s *Scenario) build(ctx context.Context, o RunOptions) (n *Network, err error) {
+	switch s.Topology {
+	case TopologyPair:
+		n, err = NewPair(s.CC)
+	case TopologyRouted:
+		n, err = NewRouted(s.CC)
+	case TopologyLink:
+		n, err = NewLink(LinkOptions{Config: s.Path, CC: s.CC, Command: LinkCommand(o.Fullbore)})
+	default:
+		err = fmt.Errorf("lab: unknown topology %q", s.Topology)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range slices.Sorted(maps.Keys(s.Hosts)) {
+		ns := map[string]*Namespace{"client": n.Near, "server": n.Far, "router": n.Router}[role]
+		if err = ns.apply(ctx, s.Hosts[role]); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
+	for _, dev := range slices.Sorted(maps.Keys(s.Devices)) {
+		ns := map[string]*Namespace{
+			PairNear: n.Near, LinkNear: n.Near, PairFar: n.Far, LinkFar: n.Far,
+			RouterNear: n.Router, RouterFar: n.Router,
+		}[dev]
+		if err = ns.applyDevice(dev, s.Devices[dev]); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
+	return n, nil
+}
+
+func (ns *Namespace) apply(ctx context.Context, h HostSettings) error {
+	for _, name := range slices.Sorted(maps.Keys(h.Sysctl)) {
+		if err := ns.SetSysctl(name, h.Sysctl[name]); err != nil {
+			return err
+		}
+	}
+	ns.SetHosts(h.Hosts...)
+	if h.NFT == "" {
+		return nil
+	}
+	return ns.NFT(ctx, h.NFT)
+}
+
+func (ns *Namespace) applyDevice(dev string, d DeviceSettings) error {
+	if d.MTU > 0 {
+		if err := ns.SetMTU(dev, d.MTU); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.Addresses {
+		if err := ns.AddAddress(dev, a); err != nil {
+			return err
+		}
+	}
+	if d.TBF == nil {
+		return nil
+	}
+	return ns.SetTBF(dev, *d.TBF)
+}
+
+// addresses returns what the placeholders stand for.
+func (s *Scenario) addresses() map[string]string {
+	if s.Topology == TopologyRouted {
+		return map[string]string{
+			"CLIENT": RoutedNearIPv4, "CLIENT6": RoutedNearIPv6, "SERVER": RoutedFarIPv4, "SERVER6": RoutedFarIPv6,
+		}
+	}
+	return map[string]string{"CLIENT": NearIPv4, "CLIENT6": NearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6}
+}
+
+// commandLine fills in the program under test and the addresses.
+func commandLine(words []string, fullbore string, place map[string]string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = os.Expand(w, func(name string) string { return place[name] })
+	}
+	if out[0] == "fullbore" {
+		out[0] = fullbore
+	}
+	return out
+}
+
+// serve starts a server and waits until something listens in its namespace.
+func (ns *Namespace) serve(ctx context.Context, c Command) (*Process, error) {
+	p, err := ns.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		ok, err := ns.Listening()
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
+			return p, nil
+		case time.Now().After(deadline):
+			return nil, fmt.Errorf("the server %q listens on no TCP port after 10 s", c.Args)
+		}
+		select {
+		case <-p.Done():
+			code, err := p.code()
+			return nil, errors.Join(err, fmt.Errorf("the server %q ended with exit code %d before it listened: %s",
+				c.Args, code, strings.TrimSpace(p.Stdout()+p.Stderr())))
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// end asks a server to end, if it has not done so by itself, and insists after 5 s.
+func (p *Process) end(ctx context.Context) (Result, error) {
+	select {
+	case <-p.Done():
+	default:
+		_ = p.Signal(syscall.SIGTERM) // it may end just now
+	}
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	code, err := p.Wait(limited)
+	if err != nil && ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		code, err = p.code()
+	}
+	return Result{Code: code, Stdout: p.Stdout(), Stderr: p.Stderr()}, err
+}

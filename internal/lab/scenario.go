@@ -1,0 +1,536 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/fullbore-net/fullbore/internal/lab/forward"
+	"github.com/fullbore-net/fullbore/internal/lab/link"
+	"github.com/fullbore-net/fullbore/internal/units"
+)
+
+// The topologies that a scenario can name.
+const (
+	TopologyPair   = "pair"   // NewPair
+	TopologyRouted = "routed" // NewRouted
+	TopologyLink   = "link"   // NewLink
+)
+
+// Scenario is a path, commands and what must be said. docs/lab.md describes the file.
+type Scenario struct {
+	Name     string
+	Topology string
+	CC       string         // congestion control of both ends; always given
+	Path     forward.Config // of TopologyLink
+	// Hosts are settings of the ends and the router, by "client", "server", "router".
+	Hosts map[string]HostSettings
+	// Devices are settings by device name: va, vb, ra, rb; ta, tb of a link.
+	Devices map[string]DeviceSettings
+	// Server and Client are command lines. A first word "fullbore" is the program under
+	// test. $SERVER, $SERVER6, $CLIENT and $CLIENT6 are the ends' addresses. Server may be
+	// empty: then there is none.
+	Server, Client []string
+	// Timeout is how long the client may take; one minute if the file says nothing.
+	Timeout time.Duration
+	Expect  Expect
+}
+
+// HostSettings are applied before the commands start.
+type HostSettings struct {
+	Sysctl map[string]string
+	NFT    string // rules in nft(8)'s language
+	Hosts  []string
+}
+
+// DeviceSettings are applied before the commands start. Zero leaves things as they are.
+type DeviceSettings struct {
+	MTU       int
+	TBF       *TBF
+	Addresses []string // further ones, with prefix length
+}
+
+// TBF is a token bucket filter (tc-tbf(8)). On a sender's own device it pushes back,
+// so that the socket waits; on a router it drops.
+type TBF struct {
+	BitsPerSecond int64
+	BurstBytes    int
+	// Latency is how long a packet may wait; with the rate and the burst it gives the
+	// length of the queue.
+	Latency time.Duration
+}
+
+// Expect is what must be said. Everything must hold.
+type Expect struct {
+	Exit    *int // the client's exit code; always given
+	Client  OutputExpect
+	Server  OutputExpect
+	Goodput []GoodputExpect
+}
+
+// OutputExpect is about one program's output.
+type OutputExpect struct {
+	JSON        []*Assertion // about the last JSON document on stdout
+	Stdout      []string     // texts that must be there
+	Stderr      []string
+	StdoutLacks []string // texts that must not be there
+	StderrLacks []string
+}
+
+// GoodputExpect compares a claimed number of payload bytes with the first copies that
+// left the link towards the receiver in the window that is claimed for them.
+type GoodputExpect struct {
+	Direction string // "up" or "down"
+	Document  string // whose JSON: "client" or "server"
+	// Paths into that document: the bytes, the window's bounds in seconds, and the
+	// CLOCK_MONOTONIC reading in ns at which these seconds begin.
+	Bytes, Start, End, Zero Path
+	Tolerance               float64 // of the truth, 0.005 = 0.5 %
+}
+
+const defaultTimeout = time.Minute
+
+// maxTimeout bounds a scenario, as one that hangs stops all that follow.
+const maxTimeout = time.Hour
+
+// LoadScenario reads a scenario file.
+func LoadScenario(path string) (*Scenario, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("lab: read scenario: %w", err)
+	}
+	return ParseScenario(filepath.Base(path), text)
+}
+
+// ParseScenario reads a scenario; file names it in errors. Every fault is reported, with
+// its line.
+func ParseScenario(file string, text []byte) (*Scenario, error) {
+	r := &reader{file: file}
+	s := &Scenario{Timeout: defaultTimeout}
+	p := &pathText{mtu: 1500}
+	r.document(text, map[string]handler{
+		"name":     r.text(&s.Name),
+		"topology": r.oneOf(&s.Topology, TopologyPair, TopologyRouted, TopologyLink),
+		"cc":       r.text(&s.CC),
+		"path":     func(n ast.Node, at string) { p.read(r, n, at) },
+		"hosts":    s.readHosts(r),
+		"devices":  s.readDevices(r),
+		"server":   r.command(&s.Server),
+		"client":   r.command(&s.Client),
+		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
+		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
+	})
+	if r.given != nil {
+		s.check(r)
+	}
+	if r.given["path"] {
+		s.Path = p.config(r)
+	}
+	if len(r.errs) > 0 {
+		return nil, errors.Join(r.errs...)
+	}
+	s.Path.Truth = len(s.Expect.Goodput) > 0
+	return s, nil
+}
+
+// check finds what no single key can show.
+func (s *Scenario) check(r *reader) {
+	r.require(nil, "", "name", "topology", "client", "expect")
+	if r.given["expect"] {
+		r.require(nil, "expect", "exit")
+	}
+	if !r.given["cc"] {
+		r.fail(nil, "cc", "is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it")
+	}
+	if len(s.Server) == 0 && !r.given["server"] && s.Expect.Server.any() {
+		r.fail(nil, "expect.server", "there is no server")
+	}
+	names, known := deviceNames[s.Topology]
+	if !known {
+		return // what follows depends on it
+	}
+	switch isLink := s.Topology == TopologyLink; {
+	case isLink && !r.given["path"]:
+		r.fail(nil, "path", "is missing: an emulated link needs it")
+	case !isLink && r.given["path"]:
+		r.fail(nil, "path", "belongs to topology link only")
+	case !isLink && r.given["expect.goodput"]:
+		r.fail(nil, "expect.goodput", "belongs to topology link only: nothing else knows the truth")
+	}
+	if r.given["hosts.router"] && s.Topology != TopologyRouted {
+		r.fail(nil, "hosts.router", "topology %s has no router", s.Topology)
+	}
+	for _, d := range slices.Sorted(maps.Keys(s.Devices)) {
+		if !slices.Contains(names, d) {
+			r.fail(nil, "devices."+d, "topology %s has no such device; there are: %s", s.Topology, strings.Join(names, ", "))
+		}
+	}
+}
+
+// require reports each key that is not in the mapping at a path.
+func (r *reader) require(n ast.Node, at string, keys ...string) {
+	for _, k := range keys {
+		if at != "" {
+			k = at + "." + k
+		}
+		if !r.given[k] {
+			r.fail(n, k, "is missing")
+		}
+	}
+}
+
+var deviceNames = map[string][]string{
+	TopologyPair:   {"va", "vb"},
+	TopologyRouted: {"va", "ra", "rb", "vb"},
+	TopologyLink:   {"ta", "tb"},
+}
+
+// placeholders may stand in commands.
+var placeholders = []string{"$SERVER", "$SERVER6", "$CLIENT", "$CLIENT6"}
+
+// command reads a command line: a list of words, or one text that is split at blanks.
+func (r *reader) command(to *[]string) handler {
+	return func(n ast.Node, at string) {
+		if text, ok := scalar(n); ok {
+			*to = strings.Fields(text)
+		} else {
+			r.texts(to)(n, at)
+		}
+		if len(*to) == 0 {
+			r.fail(n, at, "is empty")
+		}
+		for _, w := range *to {
+			os.Expand(w, func(name string) string {
+				if !slices.Contains(placeholders, "$"+name) {
+					r.fail(n, at, "unknown placeholder $%s; there are: %s", name, strings.Join(placeholders, ", "))
+				}
+				return ""
+			})
+		}
+	}
+}
+
+func (r *reader) oneOf(to *string, words ...string) handler {
+	return r.value(func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("%q is none of: %s", s, strings.Join(words, ", "))
+		}
+		*to = s
+		return nil
+	})
+}
+
+func (r *reader) duration(to *time.Duration, least, most time.Duration) handler {
+	return r.value(func(s string) error {
+		d, err := units.ParseDuration(s)
+		if err != nil {
+			return err
+		}
+		if d < least || d > most {
+			return fmt.Errorf("%s is outside %v..%v", s, least, most)
+		}
+		*to = d
+		return nil
+	})
+}
+
+func (r *reader) rate(to *int64) handler {
+	return r.value(func(s string) error {
+		v, err := units.ParseRate(s)
+		if err != nil {
+			return err
+		}
+		if v <= 0 || int64(v) > link.MaxBitsPerSecond {
+			return fmt.Errorf("rate %s is outside 1..%d bit/s", s, int64(link.MaxBitsPerSecond))
+		}
+		*to = int64(v)
+		return nil
+	})
+}
+
+func (r *reader) size(to *int) handler {
+	return r.value(func(s string) error {
+		v, err := units.ParseSize(s)
+		if err == nil && (v <= 0 || v > 1<<30) {
+			err = fmt.Errorf("size %s is outside 1..%d bytes", s, 1<<30)
+		}
+		*to = int(v)
+		return err
+	})
+}
+
+func (r *reader) integer(to *int, least, most int) handler {
+	return r.value(func(s string) error {
+		v, err := strconv.Atoi(s)
+		if err != nil || v < least || v > most {
+			return fmt.Errorf("%q is not a whole number from %d to %d", s, least, most)
+		}
+		*to = v
+		return nil
+	})
+}
+
+// percent reads "0.5%" as 0.005.
+func (r *reader) percent(to *float64) handler {
+	return r.value(func(s string) error {
+		number, ok := strings.CutSuffix(s, "%")
+		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if !ok || err != nil || !(v >= 0 && v <= 100) {
+			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", s)
+		}
+		*to = v / 100
+		return nil
+	})
+}
+
+func (s *Scenario) readHosts(r *reader) handler {
+	one := func(role string) handler {
+		return func(n ast.Node, at string) {
+			h := HostSettings{Sysctl: map[string]string{}}
+			r.mapping(n, at, map[string]handler{
+				"sysctl": func(n ast.Node, at string) {
+					r.pairs(n, at, func(key string, v ast.Node, at string) {
+						var value string
+						r.text(&value)(v, at)
+						if key == "net.ipv4.tcp_congestion_control" {
+							r.fail(v, at, "is what cc is for")
+						}
+						h.Sysctl[key] = value
+					})
+				},
+				"nft":   r.text(&h.NFT),
+				"hosts": r.texts(&h.Hosts),
+			})
+			if s.Hosts == nil {
+				s.Hosts = map[string]HostSettings{}
+			}
+			s.Hosts[role] = h
+		}
+	}
+	return func(n ast.Node, at string) {
+		r.mapping(n, at, map[string]handler{"client": one("client"), "server": one("server"), "router": one("router")})
+	}
+}
+
+func (s *Scenario) readDevices(r *reader) handler {
+	return func(n ast.Node, at string) {
+		s.Devices = map[string]DeviceSettings{}
+		r.pairs(n, at, func(key string, v ast.Node, at string) {
+			var d DeviceSettings
+			r.mapping(v, at, map[string]handler{
+				"mtu":       r.integer(&d.MTU, 68, link.MaxPacket),
+				"addresses": r.texts(&d.Addresses),
+				"tbf": func(n ast.Node, at string) {
+					d.TBF = &TBF{}
+					r.mapping(n, at, map[string]handler{
+						"rate":    r.rate(&d.TBF.BitsPerSecond),
+						"burst":   r.size(&d.TBF.BurstBytes),
+						"latency": r.duration(&d.TBF.Latency, 0, time.Minute),
+					})
+					r.require(n, at, "rate", "burst", "latency")
+				},
+			})
+			s.Devices[key] = d
+		})
+	}
+}
+
+// pathText is the path as written: a queue in bandwidth-delay products can only be
+// computed when all of it is known.
+type pathText struct {
+	node ast.Node
+	mtu  int
+	seed uint64
+	rtt  time.Duration
+	dirs [2]directionText
+	both bool // "both" was given
+	each bool // "up" or "down" was given
+}
+
+type directionText struct {
+	link.Config
+	given    bool
+	hasDelay bool
+	queue    string
+	queueAt  ast.Node
+	path     string
+}
+
+func (p *pathText) read(r *reader, n ast.Node, at string) {
+	p.node = n
+	direction := func(i int) handler {
+		return func(n ast.Node, at string) {
+			p.each = true
+			p.dirs[i].read(r, n, at)
+		}
+	}
+	r.mapping(n, at, map[string]handler{
+		"mtu": r.integer(&p.mtu, forward.MinMTU, forward.MaxMTU),
+		"seed": r.value(func(s string) (err error) {
+			if p.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+				err = fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
+			}
+			return err
+		}),
+		"rtt":  r.duration(&p.rtt, 0, 2*link.MaxDelay),
+		"up":   direction(0),
+		"down": direction(1),
+		"both": func(n ast.Node, at string) {
+			p.both = true
+			p.dirs[0].read(r, n, at)
+			p.dirs[1] = p.dirs[0]
+		},
+	})
+}
+
+func (d *directionText) read(r *reader, n ast.Node, at string) {
+	d.given, d.path = true, at
+	r.mapping(n, at, map[string]handler{
+		"rate": r.rate(&d.BitsPerSecond),
+		"delay": func(n ast.Node, at string) {
+			d.hasDelay = true
+			r.duration(&d.Delay, 0, link.MaxDelay)(n, at)
+		},
+		"queue": func(n ast.Node, at string) {
+			d.queueAt = n
+			r.text(&d.queue)(n, at)
+		},
+		"loss": r.percent(&d.Loss),
+	})
+}
+
+// config finds the path's faults and computes what depends on several keys.
+func (p *pathText) config(r *reader) forward.Config {
+	cfg := forward.Config{MTU: p.mtu}
+	if p.both == p.each || !p.dirs[0].given || !p.dirs[1].given {
+		r.fail(p.node, "path", "give either both, or up and down")
+		return cfg
+	}
+	hasRTT := r.given["path.rtt"]
+	for i := range p.dirs {
+		d := &p.dirs[i]
+		if d.hasDelay == hasRTT {
+			r.fail(p.node, "path", "give either rtt or the delay of each direction")
+			return cfg
+		}
+		if hasRTT {
+			d.Delay = p.rtt / 2
+		}
+	}
+	for i := range p.dirs {
+		d := &p.dirs[i]
+		if i == 1 && p.both {
+			d.QueueBytes, d.QueuePackets = p.dirs[0].QueueBytes, p.dirs[0].QueuePackets
+		} else {
+			p.setQueue(r, d)
+		}
+		// The directions draw their losses apart from each other.
+		d.Seed = p.seed + uint64(i)
+		cfg.Links[i] = d.Config
+	}
+	return cfg
+}
+
+// setQueue reads "100 packets", "700kB" or "1 bdp".
+func (p *pathText) setQueue(r *reader, d *directionText) {
+	switch {
+	case d.queue == "" && d.BitsPerSecond == 0:
+		return // infinitely fast: no queue ever forms
+	case d.queue == "":
+		r.fail(p.node, d.path+".queue", "is missing: a link with a rate has one")
+		return
+	case d.BitsPerSecond == 0:
+		r.fail(d.queueAt, d.path+".queue", "needs a rate: an infinitely fast link has no queue")
+		return
+	}
+	fail := func(format string, args ...any) { r.fail(d.queueAt, d.path+".queue", format, args...) }
+	if count, ok := strings.CutSuffix(d.queue, "packets"); ok {
+		n, err := strconv.Atoi(strings.TrimSpace(count))
+		if err != nil || n < 1 {
+			fail("%q is not a number of packets from 1", d.queue)
+		}
+		d.QueuePackets = n
+		return
+	}
+	if factor, ok := strings.CutSuffix(d.queue, "bdp"); ok {
+		f, err := strconv.ParseFloat(strings.TrimSpace(factor), 64)
+		if err != nil || !(f > 0 && f <= 1000) {
+			fail("%q is not a number of bandwidth-delay products, above 0 and at most 1000", d.queue)
+			return
+		}
+		rtt := p.dirs[0].Delay + p.dirs[1].Delay
+		d.QueueBytes = int64(f * float64(d.BitsPerSecond) / 8 * rtt.Seconds())
+	} else {
+		v, err := units.ParseSize(d.queue)
+		if err != nil {
+			fail("%w", err)
+			return
+		}
+		d.QueueBytes = int64(v)
+	}
+	if d.QueueBytes < int64(p.mtu) {
+		fail("%q is %d bytes, less than one packet of %d", d.queue, d.QueueBytes, p.mtu)
+	}
+}
+
+func (e *Expect) read(r *reader, n ast.Node, at string) {
+	fields := e.Client.fields(r)
+	fields["exit"] = func(n ast.Node, at string) {
+		e.Exit = new(int)
+		r.integer(e.Exit, 0, 255)(n, at)
+	}
+	fields["server"] = func(n ast.Node, at string) { r.mapping(n, at, e.Server.fields(r)) }
+	fields["goodput"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.Goodput = append(e.Goodput, readGoodput(r, n, at)) })
+	}
+	r.mapping(n, at, fields)
+}
+
+func (o *OutputExpect) fields(r *reader) map[string]handler {
+	return map[string]handler{
+		"json": func(n ast.Node, at string) {
+			r.sequence(n, at, r.value(func(s string) error {
+				a, err := ParseAssertion(s)
+				o.JSON = append(o.JSON, a)
+				return err
+			}))
+		},
+		"stdout":       r.texts(&o.Stdout),
+		"stderr":       r.texts(&o.Stderr),
+		"stdout_lacks": r.texts(&o.StdoutLacks),
+		"stderr_lacks": r.texts(&o.StderrLacks),
+	}
+}
+
+func (o *OutputExpect) any() bool {
+	return len(o.JSON)+len(o.Stdout)+len(o.Stderr)+len(o.StdoutLacks)+len(o.StderrLacks) > 0
+}
+
+func readGoodput(r *reader, n ast.Node, at string) GoodputExpect {
+	g := GoodputExpect{Document: "client"}
+	path := func(to *Path) handler {
+		return r.value(func(s string) (err error) {
+			*to, err = ParsePath(s)
+			return err
+		})
+	}
+	r.mapping(n, at, map[string]handler{
+		"direction": r.oneOf(&g.Direction, directionName[:]...),
+		"document":  r.oneOf(&g.Document, "client", "server"),
+		"bytes":     path(&g.Bytes),
+		"start":     path(&g.Start),
+		"end":       path(&g.End),
+		"zero":      path(&g.Zero),
+		"tolerance": r.percent(&g.Tolerance),
+	})
+	r.require(n, at, "direction", "bytes", "start", "end", "zero", "tolerance")
+	return g
+}

@@ -1,0 +1,261 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fullbore-net/fullbore/internal/lab/forward"
+	"github.com/fullbore-net/fullbore/internal/lab/link"
+)
+
+// everything uses each key once.
+const everything = `# a comment
+name: all there is
+topology: link
+cc: cubic
+path:
+  mtu: 9000
+  seed: 18446744073709551614
+  up:   {rate: 200M, delay: 14ms, queue: 700kB, loss: 0.5%}
+  down: {rate: 2 Gbit/s, delay: 1.5ms, queue: 100 packets}
+hosts:
+  client:
+    sysctl:
+      net.ipv4.tcp_rmem: 4096 131072 6291456
+    hosts: [10.77.0.2 far, fd77::2 far]
+  server:
+    nft: |
+      add table inet t
+devices:
+  ta: {mtu: 9000, addresses: [10.77.0.11/24]}
+  tb:
+    tbf: {rate: 2mbit, burst: 16K, latency: 50ms}
+server: [fullbore, serve, -p, 010]
+client: fullbore test $SERVER --time 4s
+timeout: 30s
+expect:
+  exit: 1
+  json:
+    - sums[0].direction == "up"
+  stdout: ["a: b"]
+  stderr: [yes]
+  stdout_lacks: [x]
+  stderr_lacks: [y]
+  server:
+    json: [a exists]
+    stdout: [s]
+  goodput:
+    - {direction: up, document: server, bytes: 'a[0].b', start: s, end: e, zero: z, tolerance: 0.5%}
+`
+
+func TestParseScenario(t *testing.T) {
+	got, err := ParseScenario("all.scenario", []byte(everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := 1
+	want := &Scenario{
+		Name: "all there is", Topology: TopologyLink, CC: "cubic",
+		Path: forward.Config{MTU: 9000, Truth: true, Links: [2]link.Config{
+			{BitsPerSecond: 200e6, Delay: 14 * time.Millisecond, QueueBytes: 700_000, Loss: 0.005, Seed: 1<<64 - 2},
+			{BitsPerSecond: 2e9, Delay: 1500 * time.Microsecond, QueuePackets: 100, Seed: 1<<64 - 1},
+		}},
+		Hosts: map[string]HostSettings{
+			"client": {Sysctl: map[string]string{"net.ipv4.tcp_rmem": "4096 131072 6291456"}, Hosts: []string{"10.77.0.2 far", "fd77::2 far"}},
+			"server": {Sysctl: map[string]string{}, NFT: "add table inet t\n"},
+		},
+		Devices: map[string]DeviceSettings{
+			"ta": {MTU: 9000, Addresses: []string{"10.77.0.11/24"}},
+			"tb": {TBF: &TBF{BitsPerSecond: 2e6, BurstBytes: 16384, Latency: 50 * time.Millisecond}},
+		},
+		Server:  []string{"fullbore", "serve", "-p", "010"},
+		Client:  []string{"fullbore", "test", "$SERVER", "--time", "4s"},
+		Timeout: 30 * time.Second,
+		Expect: Expect{
+			Exit: &one,
+			Client: OutputExpect{
+				JSON:   []*Assertion{mustAssertion(t, `sums[0].direction == "up"`)},
+				Stdout: []string{"a: b"}, Stderr: []string{"yes"}, StdoutLacks: []string{"x"}, StderrLacks: []string{"y"},
+			},
+			Server: OutputExpect{JSON: []*Assertion{mustAssertion(t, "a exists")}, Stdout: []string{"s"}},
+			Goodput: []GoodputExpect{{
+				Direction: "up", Document: "server", Bytes: mustPath(t, "a[0].b"), Start: mustPath(t, "s"),
+				End: mustPath(t, "e"), Zero: mustPath(t, "z"), Tolerance: 0.005,
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Assertion{}, step{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPathShorthand: both, rtt and queues in bandwidth-delay products.
+func TestPathShorthand(t *testing.T) {
+	s, err := ParseScenario("x", []byte(`{name: x, topology: link, cc: bbr, client: x, expect: {exit: 0},
+		path: {rtt: 28ms, seed: 3, both: {rate: 200M, queue: 1.5 bdp}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := link.Config{BitsPerSecond: 200e6, Delay: 14 * time.Millisecond, QueueBytes: 1_050_000, Seed: 3}
+	other := one
+	other.Seed = 4 // else both directions would lose the same packets
+	if diff := cmp.Diff(forward.Config{MTU: 1500, Links: [2]link.Config{one, other}}, s.Path); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Timeout != time.Minute || len(s.Server) != 0 {
+		t.Errorf("defaults: timeout %v, server %q", s.Timeout, s.Server)
+	}
+}
+
+func mustAssertion(t *testing.T, text string) *Assertion {
+	t.Helper()
+	a, err := ParseAssertion(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func mustPath(t *testing.T, text string) Path {
+	t.Helper()
+	p, err := ParsePath(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestScenarioFaults: each file shows one kind of fault and all that follow from it; the
+// messages are the users'.
+func TestScenarioFaults(t *testing.T) {
+	const minimal = "name: x\ntopology: pair\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
+	const minimalLink = "name: x\ntopology: link\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"empty", "", []string{"f: want one YAML document, found 0"}},
+		{"two documents", minimal + "---\na: b\n", []string{"f: want one YAML document, found 2"}},
+		{"a list", "- a\n", []string{"f:1: want keys with values, found a list",
+			"f: name: is missing", "f: topology: is missing", "f: client: is missing", "f: expect: is missing",
+			"f: cc: is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it"}},
+		{"everything wrong at once", `name: ""
+topology: star
+cc: cubic
+cc: bbr
+path: {rtt: 28ms, both: {rate: 0, queue: 1 bdp, loss: 5}}
+host: {}
+server: [serve, $NOWHERE]
+client: [test, "$SERVER:$"]
+timeout: 2h
+expect:
+  exit: maybe
+  json: [a, a = 1]
+  stdout: text
+`, []string{
+			"f:1: name: is empty",
+			`f:2: topology: "star" is none of: pair, routed, link`,
+			"f:4: cc: given twice",
+			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
+			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
+			"f:6: host: unknown key; there are: cc, client, devices, expect, hosts, name, path, server, timeout, topology",
+			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6",
+			"f:9: timeout: 2h is outside 1s..1h0m0s",
+			`f:11: expect.exit: "maybe" is not a whole number from 0 to 255`,
+			`f:12: expect.json[0]: assertion "a": no operator after the path`,
+			`f:12: expect.json[1]: assertion "a = 1": unknown operator "="; there are: == != < <= > >= contains exists missing`,
+			"f:13: expect.stdout: want a list, found a single value",
+			"f:5: path.both.queue: needs a rate: an infinitely fast link has no queue",
+		}},
+		{"no congestion control", strings.Replace(minimal, "cc: reno\n", "", 1), []string{
+			"f: cc: is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it",
+		}},
+		{"congestion control behind its back", minimal + "hosts: {server: {sysctl: {net.ipv4.tcp_congestion_control: bbr}}}\n", []string{
+			"f:6: hosts.server.sysctl.net.ipv4.tcp_congestion_control: is what cc is for",
+		}},
+		{"nothing given", "name:\ntopology: pair\ncc: reno\nclient: []\nexpect: {}\n", []string{
+			"f:1: name: want one value, found nothing", "f:4: client: is empty", "f: expect.exit: is missing",
+		}},
+		{"aliases", "name: &a x\ntopology: pair\ncc: reno\nclient: *a\nexpect: {exit: 0}\n", []string{
+			"f:1: name: want one value, found an anchor, alias or tag",
+			"f:4: client: want a list, found an anchor, alias or tag",
+			"f:4: client: is empty",
+		}},
+		{"path without link", minimal + "path: {both: {delay: 1ms}}\n", []string{"f: path: belongs to topology link only"}},
+		{"link without path", minimalLink, []string{"f: path: is missing: an emulated link needs it"}},
+		{"one direction only", minimalLink + "path: {up: {delay: 1ms}}\n", []string{"f:6: path: give either both, or up and down"}},
+		{"both and one", minimalLink + "path: {both: {delay: 1ms}, up: {delay: 1ms}}\n", []string{"f:6: path: give either both, or up and down"}},
+		{"no delay", minimalLink + "path: {both: {}}\n", []string{"f:6: path: give either rtt or the delay of each direction"}},
+		{"two delays", minimalLink + "path: {rtt: 1ms, both: {delay: 1ms}}\n", []string{"f:6: path: give either rtt or the delay of each direction"}},
+		{"no queue", minimalLink + "path: {rtt: 1ms, both: {rate: 1M}}\n", []string{"f:6: path.both.queue: is missing: a link with a rate has one"}},
+		{"queue too small", minimalLink + "path: {rtt: 1ms, up: {rate: 1M, queue: 1 bdp}, down: {rate: 1M, queue: 1499}}\n", []string{
+			`f:6: path.up.queue: "1 bdp" is 125 bytes, less than one packet of 1500`,
+			`f:6: path.down.queue: "1499" is 1499 bytes, less than one packet of 1500`,
+		}},
+		{"queue nonsense", minimalLink + "path: {rtt: 1ms, up: {rate: 1M, queue: 0 packets}, down: {rate: 1M, queue: x bdp}}\n", []string{
+			`f:6: path.up.queue: "0 packets" is not a number of packets from 1`,
+			`f:6: path.down.queue: "x bdp" is not a number of bandwidth-delay products, above 0 and at most 1000`,
+		}},
+		{"limits", minimalLink + "path: {mtu: 1000, seed: -1, up: {delay: 2min}, down: {delay: 1}}\n", []string{
+			`f:6: path.mtu: "1000" is not a whole number from 1280 to 65535`,
+			`f:6: path.seed: "-1" is not a whole number from 0 to 2^64-1`,
+			"f:6: path.up.delay: 2min is outside 0s..1m0s",
+		}},
+		{"a router that is not there", minimal + "hosts: {router: {}}\ndevices: {rb: {mtu: 1300}, vz: {}}\n", []string{
+			"f: hosts.router: topology pair has no router",
+			"f: devices.rb: topology pair has no such device; there are: va, vb",
+			"f: devices.vz: topology pair has no such device; there are: va, vb",
+		}},
+		{"half a token bucket", minimal + "devices: {va: {tbf: {rate: 1M}}}\n", []string{
+			"f:6: devices.va.tbf.burst: is missing", "f:6: devices.va.tbf.latency: is missing",
+		}},
+		{"truth without a link", strings.Replace(minimal, "{exit: 0}", "{exit: 0, goodput: [{direction: up}], server: {stdout: [x]}}", 1), []string{
+			"f:5: expect.goodput[0].bytes: is missing", "f:5: expect.goodput[0].start: is missing",
+			"f:5: expect.goodput[0].end: is missing", "f:5: expect.goodput[0].zero: is missing",
+			"f:5: expect.goodput[0].tolerance: is missing",
+			"f: expect.server: there is no server",
+			"f: expect.goodput: belongs to topology link only: nothing else knows the truth",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ParseScenario("f", []byte(tt.text))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if diff := cmp.Diff(tt.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := ParseScenario("f", []byte("a: [1")); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
+		t.Errorf("bad YAML: %v", err)
+	}
+	if _, err := LoadScenario(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// FuzzParseScenario: whatever the file holds, it is a scenario or there is a reason.
+func FuzzParseScenario(f *testing.F) {
+	f.Add(everything)
+	f.Add("{name: x, topology: link, cc: bbr, client: x, expect: {exit: 0}, path: {rtt: 1ms, both: {rate: 1M, queue: 2 bdp}}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseScenario("f", []byte(text))
+		if (s == nil) == (err == nil) {
+			t.Errorf("scenario %v, error %v", s, err)
+		}
+		if s != nil && s.Topology == TopologyLink {
+			if err := s.Path.Validate(); err != nil {
+				t.Errorf("accepted a path that is none: %v", err)
+			}
+		}
+	})
+}
