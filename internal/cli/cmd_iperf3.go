@@ -208,6 +208,9 @@ func (w *worded) Event(e result.Event) {
 		}
 		e.Err = said
 	}
+	if e.Kind == result.KindNotice && e.Notice.Level == result.Warn && w.d.out.JSON {
+		fmt.Fprintf(w.d.stderr, "warning: %s\n", e.Notice.Text) // the document has no place for it
+	}
 	w.view.Event(e)
 }
 
@@ -229,8 +232,7 @@ func detail(e, said *result.Error) string {
 	return e.Text
 }
 
-// documentView collects a run and prints it when it is over. Warnings go to stderr at
-// once: standard output carries nothing but the document.
+// documentView collects a run and prints it when it is over.
 type documentView struct {
 	d    *dropin
 	end  result.End
@@ -240,9 +242,6 @@ type documentView struct {
 // Event implements result.Sink.
 func (v *documentView) Event(e result.Event) {
 	v.fold.Event(e)
-	if e.Kind == result.KindNotice && e.Notice.Level == result.Warn {
-		fmt.Fprintf(v.d.stderr, "warning: %s\n", e.Notice.Text)
-	}
 }
 
 // Close prints the document.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/render/csv"
 	"github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
 	"github.com/fullbore-net/fullbore/internal/render/live"
@@ -37,6 +38,7 @@ type output struct {
 	o    outputOptions
 	runs []*result.Run
 	many bool
+	csv  *csv.Writer
 }
 
 func (e *env) newOutput(o outputOptions, hosts int) (*output, error) {
@@ -68,6 +70,14 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	case out.o.stream:
 		s := jsonstream.New(e.Out)
 		run, err = r.Run(ctx, p, s)
+	case out.o.csv:
+		if out.csv == nil {
+			out.csv = csv.New(e.Out)
+		}
+		run, err = r.Run(ctx, p, out.csv)
+		if run != nil {
+			out.csv.Finish(run)
+		}
 	case out.o.quiet:
 		run, err = r.Run(ctx, p, nil)
 		if run != nil && len(run.Streams) > 0 {
