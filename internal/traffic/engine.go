@@ -24,6 +24,7 @@ type Engine struct {
 	notices []result.Notice
 
 	t0      time.Time
+	mono    *int64 // t0 on the machine's monotonic clock; nil = not known
 	started bool
 	rate    atomic.Int64 // per flow now: Bitrate and Steer, under MaxRate
 	cap     int64        // per flow share of MaxRate; 0 = none
@@ -201,7 +202,7 @@ func (e *Engine) Start() {
 		return
 	}
 	e.started = true
-	e.t0 = time.Now()
+	e.t0, e.mono = time.Now(), monotonic()
 	e.senders.done, e.readers.done = make(chan struct{}), make(chan struct{})
 	for _, m := range e.movers {
 		if m.sends() {

@@ -103,6 +103,10 @@ func (e *Engine) Snapshot() Totals {
 // (ns since t0).
 func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 	t := Totals{Path: e.path, Flows: make([]FlowTotal, len(e.streams))}
+	if e.mono != nil && e.ax.measured {
+		zero := *e.mono + e.ax.origin
+		t.Zero = &zero
+	}
 	var bytes int64
 	for i, s := range e.streams {
 		f := &t.Flows[i]

@@ -135,6 +135,9 @@ type Totals struct {
 	CPU   *result.CPU // percent of one core
 	// Elapsed is the measured time: end of Omit to the latest End of a flow.
 	Elapsed float64
+	// Zero is the end of Omit on the machine's monotonic clock, ns (Linux: CLOCK_MONOTONIC);
+	// nil where Go does not show it, or when the measured time never began.
+	Zero *int64
 }
 
 // FlowTotal is one flow's share. Err is what ended it early: a write or read error,

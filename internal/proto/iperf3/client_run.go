@@ -555,6 +555,7 @@ func (r *clientRun) emitFinish() {
 	t := r.totals
 	f := &result.Finish{
 		Streams: merge(result.Client, r.head.Streams, *t, r.other), Usage: t.Usage, Path: &t.Path, Elapsed: time.Since(r.began).Seconds(),
+		Zero: t.Zero,
 	}
 	f.CPU.Client = t.CPU
 	wire := *r.head.Wire

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package traffic
+
+func monotonic() *int64 { return nil }
