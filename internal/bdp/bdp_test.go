@@ -264,9 +264,25 @@ func TestLinuxSettings(t *testing.T) {
 	if huge.CoreMax != units.GiB || huge.TCPMax != math.MaxInt32 {
 		t.Errorf("huge: %+v", huge)
 	}
-	// The three numbers of tcp_rmem ascend, even for a tiny window.
-	if got := bdp.LinuxTCPLine("tcp_rmem", 10_000); got != "sysctl -w net.ipv4.tcp_rmem='4096 10000 10000'" {
-		t.Error(got)
+	if got := bdp.For(10*giga, 10*ms).Linux; got.ByDefault || got.TCPMax != 50_000_000 || got.Window != 25_000_000 {
+		t.Errorf("10 Gbit/s × 10 ms: %+v", got)
+	}
+}
+
+// The lines of a short path must not take away what the kernel gives by itself.
+func TestLinuxSettingsNeverLower(t *testing.T) {
+	s := bdp.ForLinux(1000)
+	want := []string{
+		"sysctl -w net.core.rmem_max=212992",
+		"sysctl -w net.core.wmem_max=212992",
+		"sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'",
+		"sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304'",
+	}
+	if diff := cmp.Diff(want, s.Lines); diff != "" || !s.ByDefault {
+		t.Errorf("by default: %v %s", s.ByDefault, diff)
+	}
+	if at, above := bdp.ForLinux(2_097_152), bdp.ForLinux(2_097_153); !at.ByDefault || above.ByDefault {
+		t.Errorf("the defaults allow windows up to 2 MiB: %v, %v", at.ByDefault, above.ByDefault)
 	}
 }
 

@@ -16,17 +16,24 @@ type LinuxSettings struct {
 	Window  units.ByteSize `json:"window_bytes"`
 	CoreMax units.ByteSize `json:"core_max_bytes"` // net.core.rmem_max, wmem_max
 	TCPMax  units.ByteSize `json:"tcp_max_bytes"`  // third number of net.ipv4.tcp_rmem, tcp_wmem
-	// Lines set them until the next boot. They are least values: a larger one that is
-	// there already is to be kept.
+	// Lines set them until the next boot, never below the kernel's defaults. They are
+	// least values: a larger one that is there already is to be kept.
 	Lines []string `json:"lines"`
+	// ByDefault: the defaults of tcp_rmem and tcp_wmem already allow the window, so only -w
+	// needs the lines.
+	ByDefault bool `json:"allowed_by_default"`
 }
 
-// Defaults of Linux, least and initial buffer of tcp_rmem and tcp_wmem (tcp(7); the
-// initial receive buffer is 131072 since 4.20).
+// Defaults of Linux: the three numbers of tcp_rmem and tcp_wmem on a machine with
+// memory enough (tcp(7); the initial receive buffer is 131072 since 4.20) and the limit of
+// SO_RCVBUF and SO_SNDBUF. Newer kernels have larger maxima.
 const (
-	tcpMin      = 4096
-	tcpReadInit = 131072
-	tcpSendInit = 16384
+	tcpMin       = 4096
+	tcpReadInit  = 131072
+	tcpReadMost  = 6291456
+	tcpSendInit  = 16384
+	tcpSendMost  = 4194304
+	coreMostInit = 212992
 )
 
 // maxSysctl is the largest value of these sysctls: they are C ints.
@@ -36,23 +43,15 @@ const maxSysctl = 1<<31 - 1
 func ForLinux(window units.ByteSize) LinuxSettings {
 	window = min(window, MaxWindow)
 	s := LinuxSettings{Window: window, CoreMax: window, TCPMax: min(2*window, maxSysctl)}
+	s.ByDefault = s.TCPMax <= tcpSendMost
+	core := max(s.CoreMax, coreMostInit)
 	s.Lines = []string{
-		fmt.Sprintf("sysctl -w net.core.rmem_max=%d", s.CoreMax),
-		fmt.Sprintf("sysctl -w net.core.wmem_max=%d", s.CoreMax),
-		LinuxTCPLine("tcp_rmem", s.TCPMax),
-		LinuxTCPLine("tcp_wmem", s.TCPMax),
+		fmt.Sprintf("sysctl -w net.core.rmem_max=%d", core),
+		fmt.Sprintf("sysctl -w net.core.wmem_max=%d", core),
+		fmt.Sprintf("sysctl -w net.ipv4.tcp_rmem='%d %d %d'", tcpMin, tcpReadInit, max(s.TCPMax, tcpReadMost)),
+		fmt.Sprintf("sysctl -w net.ipv4.tcp_wmem='%d %d %d'", tcpMin, tcpSendInit, max(s.TCPMax, tcpSendMost)),
 	}
 	return s
-}
-
-// LinuxTCPLine is the command that sets the third number of tcp_rmem or tcp_wmem to
-// limit and the two others to their defaults.
-func LinuxTCPLine(name string, limit units.ByteSize) string {
-	initial := tcpSendInit
-	if name == "tcp_rmem" {
-		initial = tcpReadInit
-	}
-	return fmt.Sprintf("sysctl -w net.ipv4.%s='%d %d %d'", name, tcpMin, min(units.ByteSize(initial), limit), limit)
 }
 
 // WindowsLevel is a setting of Windows' receive window auto-tuning.

@@ -13,6 +13,9 @@ import (
 var commands = []func(*env) *cobra.Command{
 	newTestCmd,
 	newServeCmd,
+	newDoctorCmd,
+	newBDPCmd,
+	newExplainCmd,
 	newIperf3Cmd,
 	newVersionCmd,
 	newManCmd,

@@ -61,7 +61,7 @@ func Lookup(word string) []Topic {
 }
 
 // Search returns the topics that speak of a text, best first: those whose word contains
-// it, then those whose text does.
+// it, then those whose text, advice or source does.
 func Search(text string) []Topic {
 	text = normal(text)
 	if text == "" {
@@ -72,7 +72,7 @@ func Search(text string) []Topic {
 		switch {
 		case strings.Contains(normal(t.Word), text):
 			inWord = append(inWord, t)
-		case strings.Contains(normal(t.Text), text):
+		case strings.Contains(normal(t.Text+" "+t.Do+" "+t.Source), text):
 			inText = append(inText, t)
 		}
 	}
@@ -82,14 +82,15 @@ func Search(text string) []Topic {
 // Near returns the words that differ from a mistyped one by little, best first, at
 // most three.
 func Near(word string) []string {
-	word = normal(word)
+	squash := func(s string) string { return strings.ReplaceAll(normal(s), "-", "") }
+	word = squash(word)
 	type guess struct {
 		word string
 		d    int
 	}
 	var guesses []guess
 	for _, t := range All() {
-		if d := distance(word, normal(t.Word)); d <= max(1, len(word)/4) {
+		if d := distance(word, squash(t.Word)); d <= max(1, len(word)/4) {
 			guesses = append(guesses, guess{t.Word, d})
 		}
 	}

@@ -121,13 +121,16 @@ func TestSearch(t *testing.T) {
 	if got := Search("congestion window"); len(got) == 0 {
 		t.Error("a phrase in a text is not found")
 	}
+	if got := words(Search("fq_codel")); !slices.Contains(got, "term bufferbloat") {
+		t.Errorf("a word in an advice is not found: %v", got)
+	}
 	if got := Search(""); got != nil {
 		t.Errorf("an empty search finds %d topics", len(got))
 	}
 }
 
 func TestNear(t *testing.T) {
-	for typo, want := range map[string]string{"goodput_bp": "goodput_bps", "shortrun": "short-run", "retransmitts": "retransmits", "winodw-clamped": "window-clamped"} {
+	for typo, want := range map[string]string{"goodput_bp": "goodput_bps", "shortrn": "short-run", "steel": "steal", "retransmitts": "retransmits", "winodw-clamped": "window-clamped"} {
 		if got := Near(typo); !slices.Contains(got, want) {
 			t.Errorf("Near(%q) = %v, want %q among them", typo, got, want)
 		}

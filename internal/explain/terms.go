@@ -7,6 +7,7 @@ var terms = []Topic{
 		Text:   "Bandwidth-delay product: rate × round-trip time / 8, the bytes that must be on the way to keep a path busy. 1 Gbit/s × 10 ms = 1,250,000 bytes. A window below it caps the rate at window/RTT.",
 		Source: "RFC 6349 §3.4", Do: "fullbore bdp 10G 10ms", See: []string{"receive-window", "tcp-rmem"},
 	},
+	{Word: "bufferbloat", Text: "A queue on the path that is larger than it need be: under load every packet waits in it, the round trip grows to several times that of the empty path, and calls and games suffer while the rate looks fine.", Do: "Compare rtt_us under load with min_rtt_us. The cure is a short or managed queue at the bottleneck (fq_codel, cake), or a rate just below it.", See: []string{"rtt_us", "min_rtt_us"}},
 	{Word: "window-rate", Text: "What one window carries: window × 8 / RTT. 64 KiB over 50 ms is 10.5 Mbit/s; 2 MiB over 15 ms 1118 Mbit/s.", See: []string{"bdp"}},
 	{
 		Word:   "layers",
