@@ -113,6 +113,13 @@ func afterConnect(c *Conn, tcp bool, addr netip.AddrPort, o Options) ([]result.N
 			}
 			return nil
 		}
+		// A route with a congctl of its own gives it to the socket at connect, over what was
+		// set before (tcp_ca_dst_init, net/ipv4/tcp_output.c).
+		if now, cerr := congestion(fd); o.Congestion != "" && cerr == nil && now != o.Congestion {
+			if err := setCongestion(fd, o.Congestion); err != nil {
+				return congestionError(o.Congestion, err)
+			}
+		}
 		again := o
 		again.UserTimeout = 0 // set already, and noticed where it is missing
 		_, err = tcpTimers(fd, again)

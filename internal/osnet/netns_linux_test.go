@@ -328,6 +328,31 @@ func TestMarksOnTheWire(t *testing.T) {
 
 // The flow label is in every packet from the SYN on; the accepting end can answer with
 // it where the system allows.
+// A route may name a congestion control of its own; what the caller asked for wins.
+func TestCongestionOverRoute(t *testing.T) {
+	n := newNetwork(t)
+	ln := n.listen(t, "10.77.0.2:0", Options{})
+	run(t, "ip", "route", "replace", "10.77.0.0/24", "dev", n.a, "scope", "link", "src", "10.77.0.1", "congctl", "cubic")
+	for asked, want := range map[string]string{"reno": "reno", "": "cubic"} {
+		c, _, err := Dial(t.Context(), "tcp", ln.Addr().(*net.TCPAddr).AddrPort(), Options{Congestion: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Congestion(); got != want || err != nil {
+			t.Errorf("asked for %q: %q, %v", asked, got, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	run(t, "ip", "route", "replace", "10.77.0.0/24", "dev", n.a, "scope", "link", "src", "10.77.0.1", "congctl", "lock", "cubic")
+	_, _, err := Dial(t.Context(), "tcp", ln.Addr().(*net.TCPAddr).AddrPort(), Options{Congestion: "reno"})
+	var ce *CongestionError
+	if !errors.As(err, &ce) {
+		t.Errorf("a route that forbids it: %v", err)
+	}
+}
+
 func TestFlowLabelOnTheWire(t *testing.T) {
 	n := newNetwork(t)
 	n.peer(func() { writeSysctl(t, "net.ipv6.flowlabel_consistency", "0") })
