@@ -4,11 +4,13 @@ package process
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 )
 
 func TestPidfile(t *testing.T) {
@@ -46,6 +48,28 @@ func TestPidfile(t *testing.T) {
 	}
 	if err := CheckPidfile(path, "true"); err != nil {
 		t.Errorf("stale file: %v", err)
+	}
+	unreaped := exec.Command("true")
+	out, err := unreaped.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unreaped.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(out); err != nil { // until it has ended
+		t.Fatal(err)
+	}
+	if _, err := WritePidfile(path, unreaped.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); CheckPidfile(path, "true") != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a process that has ended, but that nobody waited for, counts as running")
+		}
+	}
+	if err := unreaped.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	// Somebody else took the file over: it is not ours to remove.
 	if err := os.WriteFile(path, []byte("1"), 0o600); err != nil {

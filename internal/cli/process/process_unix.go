@@ -12,9 +12,18 @@ import (
 	"syscall"
 )
 
+// alive reports whether the process runs. One that has ended and that nobody has waited
+// for still takes signals, but proc(5) shows its state as Z or X.
 func alive(pid int) bool {
-	err := syscall.Kill(pid, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
+	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return false
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the name before may hold anything but its end
+	return !bytes.HasPrefix(rest, []byte("Z")) && !bytes.HasPrefix(rest, []byte("X"))
 }
 
 // nameOf reads the program's name from /proc; "" where there is none. A program whose
