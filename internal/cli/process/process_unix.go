@@ -22,7 +22,7 @@ func alive(pid int) bool {
 	if err != nil {
 		return true
 	}
-	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the name before may hold anything but its end
+	rest := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before may hold brackets
 	return !bytes.HasPrefix(rest, []byte("Z")) && !bytes.HasPrefix(rest, []byte("X"))
 }
 
