@@ -86,13 +86,17 @@ func (r *clientRun) closedError(err error) error {
 		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the server's message makes no sense: " + err.Error()}
 	}
 	e := &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Errno: errno(err)}
+	when := "in mid-test"
+	if !r.flowed {
+		when = "while the test was being set up"
+	}
 	switch e.Errno {
 	case 0:
-		e.Text = "the server closed the connection in mid-test: it ended or gave up"
+		e.Text = fmt.Sprintf("the server closed the connection %s: it ended or gave up", when)
 	case linuxETIMEDOUT:
-		e.Text = "the server's system stopped answering: the path is cut, or the host is down"
+		e.Text = fmt.Sprintf("the server's system stopped answering %s: the path is cut, or the host is down", when)
 	default:
-		e.Text = fmt.Sprintf("the connection to the server broke in mid-test: %v", err)
+		e.Text = fmt.Sprintf("the connection to the server broke %s: %s", when, Strerror(e.Errno))
 	}
 	return e
 }
@@ -195,7 +199,7 @@ func (r *clientRun) deadStreams(err error) error {
 		if r.p.Direction == plan.Up {
 			e.Number = codeStreamWrite
 		}
-		e.Text = fmt.Sprintf("all streams broke in mid-test: %v", err)
+		e.Text = "all streams broke in mid-test: " + reason(err)
 	}
 	if r.p.Direction == plan.Both {
 		var got int64
@@ -209,6 +213,14 @@ func (r *clientRun) deadStreams(err error) error {
 		}
 	}
 	return e
+}
+
+// reason is a socket's error without the addresses that Go puts before it.
+func reason(err error) string {
+	if n := errno(err); n != 0 {
+		return Strerror(n)
+	}
+	return err.Error()
 }
 
 // asResult returns the *result.Error inside err, nil when there is none.

@@ -28,13 +28,15 @@ func short() Timeouts {
 type recorder struct {
 	mu     sync.Mutex
 	events []result.Event
-	done   chan struct{} // closed by Finish or Error at the latest
-	once   sync.Once
+	on     func(result.Event) // called for each, before it is kept; nil = not
 }
 
-func newRecorder() *recorder { return &recorder{done: make(chan struct{})} }
+func newRecorder() *recorder { return &recorder{} }
 
 func (r *recorder) Event(e result.Event) {
+	if r.on != nil {
+		r.on(e)
+	}
 	r.mu.Lock()
 	r.events = append(r.events, e)
 	r.mu.Unlock()

@@ -113,7 +113,7 @@ func (t *session) closedError(err error) error {
 	e := &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Text: "the client closed the connection: it ended or was cut off"}
 	if n := errno(err); n != 0 {
 		e.Errno = n
-		e.Text = fmt.Sprintf("the connection to the client broke: %v", err)
+		e.Text = "the connection to the client broke: " + Strerror(n)
 	}
 	return e
 }
@@ -211,6 +211,7 @@ func (t *session) measure(ctx context.Context) error {
 	if !sends {
 		t.eng.Start()
 	}
+	t.ctl.maxDoc.Store(MaxResults) // from a running peer, results of any number of streams
 	if err := t.ctl.sendState(t.s.to.Answer, StateTestStart, StateTestRunning); err != nil {
 		return t.closedError(err)
 	}
@@ -344,7 +345,7 @@ func (t *session) fileEnd(ctx context.Context) error {
 // exchange ends the data phase on this side, exchanges results and waits for goodbye.
 func (t *session) exchange(ctx context.Context) error {
 	t.ending.Store(true)
-	t.ctl.maxDoc.Store(MaxResults)
+	t.awaitRest(ctx)
 	t.stopEngine(true)
 	t.frames.stop() // none follows EXCHANGE_RESULTS
 	t.eng.Close()
@@ -366,6 +367,49 @@ func (t *session) exchange(ctx context.Context) error {
 	}
 	return nil
 }
+
+// awaitRest waits for what is still on its way in a test that a count ends: the client
+// has sent all of it, and iperf3's sends TEST_END without waiting for it to arrive.
+// Silence ends the wait. (In a test that time ends, what is on its way is nobody's.)
+func (t *session) awaitRest(ctx context.Context) {
+	want := t.plan.Bytes
+	if want == 0 {
+		want = t.plan.Blocks * int64(t.plan.BlockSize)
+	}
+	if want == 0 || t.plan.Direction != plan.Up || t.byStop != "" {
+		return
+	}
+	deadline := time.Now().Add(restLimit)
+	var got int64
+	last := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		var sum, omitted int64
+		for _, f := range t.eng.Snapshot().Flows {
+			sum += f.Total.Bytes
+			omitted += f.OmittedBytes
+		}
+		now := time.Now()
+		if sum+omitted != got {
+			got, last = sum+omitted, now
+		}
+		if sum >= want || now.Sub(last) > restSilence || now.After(deadline) {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// The bounds of awaitRest (design §5 "The end" has the same for datagrams).
+const (
+	restSilence = 200 * time.Millisecond
+	restLimit   = 2 * time.Second
+)
 
 // stopEngine takes the totals; drain = count what the kernel holds.
 func (t *session) stopEngine(drain bool) {
@@ -438,6 +482,7 @@ func (t *session) emitFinish() {
 	tot := t.totals
 	f := &result.Finish{
 		Streams: merge(result.Server, t.head.Streams, *tot, t.other), Usage: tot.Usage, Path: &tot.Path, Elapsed: time.Since(t.begun).Seconds(),
+		Zero: tot.Zero,
 	}
 	f.CPU.Server = tot.CPU
 	wire := *t.head.Wire

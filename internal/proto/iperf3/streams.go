@@ -204,7 +204,7 @@ func noteDisk(streams []result.Stream, e result.End, name string, size int64) {
 
 // streamError says why a flow ended early.
 func streamError(f traffic.FlowTotal) *result.Error {
-	e := &result.Error{Code: "stream-closed", Text: f.Err.Error(), Errno: errno(f.Err), Number: codeStreamRead}
+	e := &result.Error{Code: "stream-closed", Text: reason(f.Err), Errno: errno(f.Err), Number: codeStreamRead}
 	if f.Send {
 		e.Number = codeStreamWrite
 	}
