@@ -40,6 +40,12 @@ func (r *LinkReport) Void() (reasons []string) {
 			reasons = append(reasons, fmt.Sprintf("lateness %s p99 %v > %v", directionName[i], d.Late.P99.Round(time.Microsecond), limit))
 		}
 	}
+	for i, d := range r.Directions {
+		// Lateness is counted from when the kernel had the packet; without that it is too low.
+		if d.Unstamped*100 > d.Link.In.Packets {
+			reasons = append(reasons, fmt.Sprintf("%s: %d of %d packets came at an unknown time", directionName[i], d.Unstamped, d.Link.In.Packets))
+		}
+	}
 	if r.Steal > MaxSteal {
 		reasons = append(reasons, stolen(r.Steal))
 	}

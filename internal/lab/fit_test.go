@@ -35,6 +35,12 @@ func TestVoid(t *testing.T) {
 		{"late the other way", report(28*ms, 0, 5*ms, 0), []string{"lateness down p99 5ms > 1ms"}},
 		{"a long path tolerates more", report(100*ms, 3*ms, 3*ms, 0), nil},
 		{"stolen", report(28*ms, 0, 0, 0.0501), []string{"steal 5.0 % > 5 %"}},
+		{"times unknown", func() *LinkReport {
+			r := report(28*ms, 0, 0, 0)
+			r.Directions[0].Unstamped, r.Directions[0].Link.In.Packets = 1, 100
+			r.Directions[1].Unstamped, r.Directions[1].Link.In.Packets = 2, 199
+			return r
+		}(), []string{"down: 2 of 199 packets came at an unknown time"}},
 		{"all of it", report(100*ms, 4*ms, 4*ms, 0.5), []string{
 			"lateness up p99 4ms > 3ms", "lateness down p99 4ms > 3ms", "steal 50.0 % > 5 %",
 		}},

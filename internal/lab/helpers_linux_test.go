@@ -38,8 +38,17 @@ func udpPair(t *testing.T, n *lab.Network) (near, far *net.UDPConn) {
 		}
 		return net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.ParseIP(address), Port: far.LocalAddr().(*net.UDPAddr).Port})
 	})
-	if err := far.SetReadBuffer(4 << 20); err != nil {
+	// Room for all that a test sends, whatever the system's limit, so that nothing is lost
+	// while the test itself does not get the processor.
+	raw, err := far.SyscallConn()
+	if err != nil {
 		t.Fatal(err)
+	}
+	var errOpt error
+	if err := raw.Control(func(fd uintptr) {
+		errOpt = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 128<<20)
+	}); err != nil || errOpt != nil {
+		t.Fatal(err, errOpt)
 	}
 	return near, far
 }

@@ -201,17 +201,25 @@ func (l *Link) start(o LinkOptions) error {
 	if err != nil {
 		return err
 	}
-	defer a.Close() // the process has its own
+	defer a.close() // the process has its own copies
 	b, err := l.net.Far.addTUN(LinkFar, o.MTU)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	if l.proc, err = forward.Start(o.Command, a, b, o.Config); err != nil {
+	defer b.close()
+	if l.proc, err = forward.Start(o.Command, a.End, b.End, o.Config); err != nil {
 		return err
 	}
 	l.begin, err = readCPUTimes()
 	return err
+}
+
+// linkEnd is a TUN device with its tap.
+type linkEnd struct{ forward.End }
+
+func (e linkEnd) close() {
+	e.Device.Close()
+	e.Tap.Close()
 }
 
 func (l *Link) stop() error {
@@ -222,23 +230,13 @@ func (l *Link) stop() error {
 }
 
 // addTUN makes a TUN device that carries bare IP packets and switches it on.
-func (ns *Namespace) addTUN(name string, mtu int) (*os.File, error) {
-	fd := -1
-	err := ns.Do(func() (err error) {
-		fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-		if err == unix.ENOENT || err == unix.ENODEV || err == unix.ENXIO {
-			return fmt.Errorf("lab: /dev/net/tun: %w: the kernel has no TUN devices (try: modprobe tun)", err)
-		}
-		if err != nil {
-			return fmt.Errorf("lab: open /dev/net/tun: %w", err)
-		}
-		ifr, err := unix.NewIfreq(name)
-		if err != nil {
+func (ns *Namespace) addTUN(name string, mtu int) (end linkEnd, err error) {
+	err = ns.Do(func() (err error) {
+		if end.Device, err = openTUN(name); err != nil {
 			return err
 		}
-		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
-			return fmt.Errorf("lab: make TUN device %s: %w", name, err)
+		if end.Tap, err = forward.OpenTap(name); err != nil {
+			return err
 		}
 		// No link-local address: the device then sends nothing of its own (router
 		// solicitations, multicast reports), which would take part in the seeded loss.
@@ -252,10 +250,27 @@ func (ns *Namespace) addTUN(name string, mtu int) (*os.File, error) {
 		)
 	}
 	if err != nil {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-		return nil, err
+		end.close()
+	}
+	return end, err
+}
+
+// openTUN makes a TUN device in the calling thread's namespace.
+func openTUN(name string) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	switch {
+	case err == unix.ENOENT || err == unix.ENODEV || err == unix.ENXIO:
+		return nil, fmt.Errorf("lab: /dev/net/tun: %w: the kernel has no TUN devices (try: modprobe tun)", err)
+	case err != nil:
+		return nil, fmt.Errorf("lab: open /dev/net/tun: %w", err)
+	}
+	ifr, err := unix.NewIfreq(name)
+	if err == nil {
+		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lab: make TUN device %s: %w", name, err), unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }

@@ -67,6 +67,9 @@ type Direction struct {
 	// Failed counts writes that the far device refused, by the name of the error: packets
 	// that were lost without having been asked to be.
 	Failed map[string]int64 `json:"failed,omitempty"`
+	// Unstamped counts packets of which it is not known when the near device got them, so
+	// that their schedule began when they were read.
+	Unstamped int64 `json:"unstamped,omitempty"`
 	// Flows is the TCP payload that left, when Config.Truth asks for it.
 	Flows []truth.Flow `json:"flows,omitempty"`
 	// Untracked is TCP payload of connections whose start was not seen.

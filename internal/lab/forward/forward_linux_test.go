@@ -80,7 +80,7 @@ type running struct {
 
 func startLoop(t *testing.T, cfg Config, a, b device) running {
 	t.Helper()
-	l, err := newLoop(cfg, a.loop, b.loop)
+	l, err := newLoop(cfg, a.loop, b.loop, [2]*tap{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestCollection(t *testing.T) {
 // the process runs without a collector.
 func TestNoAllocation(t *testing.T) {
 	a, b := newDevice(t), newDevice(t)
-	l, err := newLoop(Config{MTU: 1500, Truth: true, Links: [2]link.Config{{Delay: time.Microsecond}}}, a.loop, b.loop)
+	l, err := newLoop(Config{MTU: 1500, Truth: true, Links: [2]link.Config{{Delay: time.Microsecond}}}, a.loop, b.loop, [2]*tap{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestProcess(t *testing.T) {
 	}
 	a, b := newDevice(t), newDevice(t)
 	cfg := Config{MTU: 9000, Links: [2]link.Config{{Delay: time.Millisecond}, {Delay: time.Millisecond}}}
-	p, err := Start([]string{exe, "link"}, file(t, a.loop), file(t, b.loop), cfg)
+	p, err := Start([]string{exe, "link"}, End{Device: file(t, a.loop)}, End{Device: file(t, b.loop)}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestStartFails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Start(tt.argv, file(t, a.loop), file(t, b.loop), tt.cfg)
+			_, err := Start(tt.argv, End{Device: file(t, a.loop)}, End{Device: file(t, b.loop)}, tt.cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -436,7 +436,7 @@ func TestStartFails(t *testing.T) {
 		"nothing": "", "garbage": "x\n", "a bad value": `{"mtu":1}` + "\n", "a bad descriptor": `{"mtu":1500}` + "\n",
 	} {
 		var out bytes.Buffer
-		if err := serve(strings.NewReader(in), &out, -1, -1); err == nil || !strings.Contains(out.String(), `"error":"forward: `) {
+		if err := serve(strings.NewReader(in), &out, -1, -1, [2]int{-1, -1}); err == nil || !strings.Contains(out.String(), `"error":"forward: `) {
 			t.Errorf("%s: err %v, answer %q", name, err, out.String())
 		}
 	}

@@ -41,6 +41,10 @@ type direction struct {
 	pending  ring // scheduled, in order of their time
 	pool     pool
 	truth    *truth.Tracker // nil: not asked for
+	tap      *tap           // of src; nil: packets are taken to be as old as their reading
+	last     time.Duration  // the last packet's stamp; stamps never go back
+
+	unstamped int64
 
 	late    lateHist
 	out     link.Count
@@ -75,7 +79,16 @@ func newClock() (clock, error) {
 
 func (c clock) now() time.Duration { return time.Since(c.base) + c.offset }
 
-func newLoop(cfg Config, a, b int) (*loop, error) {
+// both returns now and what has to be added to CLOCK_REALTIME to get CLOCK_MONOTONIC.
+// A step of the wall clock changes it, so it is not kept.
+func (c clock) both() (now, fromReal time.Duration) {
+	t := time.Now()
+	now = t.Sub(c.base) + c.offset
+	return now, now - time.Duration(t.UnixNano())
+}
+
+// newLoop makes a loop between the devices a and b. taps are theirs, or nil.
+func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 	clk, err := newClock()
 	if err != nil {
 		return nil, err
@@ -92,7 +105,7 @@ func newLoop(cfg Config, a, b int) (*loop, error) {
 		}
 		d := &direction{
 			src: ends[0], dst: ends[1], link: lk,
-			pool: pool{size: cfg.MTU}, failed: map[syscall.Errno]int64{},
+			pool: pool{size: cfg.MTU}, failed: map[syscall.Errno]int64{}, tap: taps[i],
 		}
 		if cfg.Truth {
 			d.truth = truth.NewTracker()
@@ -193,7 +206,7 @@ func (d *direction) pull(c *clock) error {
 			}
 			return fmt.Errorf("forward: read from the device: %w", err)
 		}
-		decision := d.link.Enqueue(c.now(), n)
+		decision := d.link.Enqueue(d.taken(c, buf[:n]), n)
 		if decision.Drop != link.Delivered {
 			d.pool.put(buf)
 			continue
@@ -203,6 +216,22 @@ func (d *direction) pull(c *clock) error {
 		d.held.Bytes += int64(n)
 	}
 	return nil
+}
+
+// taken returns when the kernel gave a packet just read to the near device.
+func (d *direction) taken(c *clock, packet []byte) time.Duration {
+	now, fromReal := c.both()
+	at := now
+	if d.tap != nil {
+		stamp, ok := d.tap.stamp(packet)
+		if stamp += fromReal; ok && stamp <= now && stamp > now-tapStaleness {
+			at = stamp
+		} else {
+			d.unstamped++
+		}
+	}
+	d.last = max(d.last, at)
+	return d.last
 }
 
 // push writes what is due into the far device.

@@ -22,13 +22,21 @@ import (
 
 // The descriptors that Start hands to the process, after the three standard ones.
 const (
-	fdA = 3
-	fdB = 4
+	fdA = 3 + iota
+	fdB
+	fdTapA
+	fdTapB
 )
 
 // askReport is the line that asks the running process for a report. Standard input
 // closed, or the parent dead, ends it.
 const askReport = "report\n"
+
+// childConfig is the first line on the process's standard input.
+type childConfig struct {
+	Config
+	Tapped bool `json:"tapped"` // the devices' taps are there
+}
 
 // answer is one line on the process's standard output.
 type answer struct {
@@ -45,18 +53,18 @@ func Main(in io.Reader, out io.Writer) error {
 	debug.SetMemoryLimit(2 << 30) // but for a run that never ends
 	// The loop keeps one P for itself.
 	runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
-	return serve(in, out, fdA, fdB)
+	return serve(in, out, fdA, fdB, [2]int{fdTapA, fdTapB})
 }
 
 // serve reads a Config from in, carries packets between the devices a and b until in
 // ends, and answers on out.
-func serve(in io.Reader, out io.Writer, a, b int) error {
+func serve(in io.Reader, out io.Writer, a, b int, taps [2]int) error {
 	enc := json.NewEncoder(out)
 	lines := bufio.NewReader(in)
 	fail := func(err error) error {
 		return errors.Join(err, enc.Encode(answer{Error: err.Error()}))
 	}
-	var cfg Config
+	var cfg childConfig
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
 		return fail(fmt.Errorf("forward: read configuration: %w", err))
@@ -72,7 +80,16 @@ func serve(in io.Reader, out io.Writer, a, b int) error {
 			return fail(fmt.Errorf("forward: descriptor %d: %w", fd, err))
 		}
 	}
-	l, err := newLoop(cfg, a, b)
+	var mapped [2]*tap
+	for i, fd := range taps {
+		if !cfg.Tapped {
+			break
+		}
+		if mapped[i], err = mapTap(fd); err != nil {
+			return fail(err)
+		}
+	}
+	l, err := newLoop(cfg.Config, a, b, mapped)
 	if err != nil {
 		return fail(err)
 	}
@@ -174,7 +191,7 @@ func (l *loop) freeze() frozen {
 	for i, d := range l.dirs {
 		r := &z.rep.Directions[i]
 		r.Link, r.Out, r.Held = d.link.Stats(), d.out, d.held
-		r.Late = d.late.summary()
+		r.Late, r.Unstamped = d.late.summary(), d.unstamped
 		if len(d.failed) > 0 {
 			r.Failed = map[string]int64{}
 			for errno, n := range d.failed {
@@ -246,15 +263,27 @@ type Process struct {
 	out *json.Decoder
 }
 
-// Start runs argv, which must call Main, with the devices a and b, and waits until it
-// carries packets. It closes neither device; the process has its own copies, and
-// the devices vanish with the last of them. The caller must call Stop.
-func Start(argv []string, a, b *os.File, cfg Config) (*Process, error) {
+// End is one end of the path.
+type End struct {
+	Device *os.File // a TUN device
+	// Tap is its tap (OpenTap). Without one, a packet's schedule begins when it is read,
+	// and how late that is stays unknown.
+	Tap *os.File
+}
+
+// Start runs argv, which must call Main, between two ends, and waits until it carries
+// packets. It closes no file; the process has its own copies, and a device vanishes
+// with the last of them. The caller must call Stop.
+func Start(argv []string, a, b End, cfg Config) (*Process, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.ExtraFiles = []*os.File{a, b}
+	cmd.ExtraFiles = []*os.File{a.Device, b.Device}
+	tapped := a.Tap != nil && b.Tap != nil
+	if tapped {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, a.Tap, b.Tap)
+	}
 	cmd.Stderr = os.Stderr
 	// Its own session: a terminal's Ctrl-C is for the user's program, and the path must
 	// stay whole until that has ended. See favourThread for another reason.
@@ -271,7 +300,7 @@ func Start(argv []string, a, b *os.File, cfg Config) (*Process, error) {
 		return nil, fmt.Errorf("forward: start the link process: %w", err)
 	}
 	p := &Process{cmd: cmd, in: in, out: json.NewDecoder(out)}
-	doc, err := json.Marshal(cfg)
+	doc, err := json.Marshal(childConfig{cfg, tapped})
 	if err == nil {
 		_, err = in.Write(append(doc, '\n'))
 	}
