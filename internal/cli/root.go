@@ -16,6 +16,7 @@ var commands = []func(*env) *cobra.Command{
 	newDoctorCmd,
 	newBDPCmd,
 	newExplainCmd,
+	newLabCmd,
 	newIperf3Cmd,
 	newVersionCmd,
 	newManCmd,
