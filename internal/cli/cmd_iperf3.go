@@ -226,7 +226,8 @@ func (d *dropin) errorLines(e *result.Error, end result.End, _ string) []string 
 
 // detail is what our words add to iperf3's, "" when nothing.
 func detail(e, said *result.Error) string {
-	if e == said || e.Interrupted || e.Text == "" || strings.EqualFold(e.Text, said.Text) {
+	ours := strings.TrimPrefix(e.Text, "the server says: ")
+	if e == said || e.Interrupted || ours == "" || strings.EqualFold(ours, said.Text) {
 		return ""
 	}
 	return e.Text

@@ -36,7 +36,7 @@ func (d *dropin) client(ctx context.Context, inv *compat.Invocation) int {
 	if d.out.Logfile != "" {
 		base = 6
 	}
-	r := &runner.Runner{Version: Version, Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true}
+	r := d.runner(base)
 	v := d.newView(result.Client)
 	if t, ok := v.view.(*iperf3text.Renderer); ok {
 		t.Introduce()
@@ -49,16 +49,28 @@ func (d *dropin) client(ctx context.Context, inv *compat.Invocation) int {
 	return d.exitStatus(err)
 }
 
+// runner makes what runs tests as the chosen release would. base is the number of the
+// first stream.
+func (d *dropin) runner(base int) *runner.Runner {
+	return &runner.Runner{
+		Version: Version, Release: d.release.String(), Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true,
+	}
+}
+
 // exitStatus is iperf3's: 0 after a test, and since 3.19 after a signal; 1 after a
-// failure, but 0 with -J from 3.10 to 3.13 (spec iperf3-cli §4.4).
+// failure, but 0 with -J from 3.10 to 3.13, unless a signal ended it (spec iperf3-cli §4.4).
 func (d *dropin) exitStatus(err error) int {
 	var broke *result.Error
+	ok := false
 	switch {
 	case err == nil:
-		return 0
-	case errors.As(err, &broke) && broke.Interrupted && !broke.Remote && !d.release.Old():
-		return 0
-	case d.out.JSON && d.release.Old():
+		ok = true
+	case errors.As(err, &broke) && broke.Interrupted && !broke.Remote:
+		ok = !d.release.Old()
+	default:
+		ok = d.out.JSON && d.release.Old()
+	}
+	if ok {
 		return 0
 	}
 	return 1

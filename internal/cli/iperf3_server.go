@@ -74,10 +74,9 @@ func (d *dropin) server(ctx context.Context, inv *compat.Invocation) int {
 		base = 6
 	}
 	s.JSONOutput = d.out.JSON
-	r := &runner.Runner{Version: Version, Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true}
 	desk := &serverDesk{d: d, port: port(lns, s), oneOff: s.OneOff}
 	desk.banner()
-	err = r.Serve(ctx, s, lns, desk.newTest)
+	err = d.runner(base).Serve(ctx, s, lns, desk.newTest)
 	return desk.finish(ctx, err)
 }
 
@@ -108,7 +107,7 @@ func (d *dropin) listeners(ctx context.Context, inv *compat.Invocation, s plan.S
 
 func (d *dropin) cannotListen(err error) {
 	d.fail("unable to start listener for connections: %s", proto.Reason(err))
-	if !d.out.JSON {
+	if !d.out.JSON || d.release.Old() {
 		fmt.Fprintf(d.stderr, "%siperf3: exiting\n", d.timestamp())
 	}
 }
@@ -208,11 +207,18 @@ func (s *serverDesk) newTest(result.Addr) runner.Hooks {
 	if t, ok := v.view.(*iperf3text.Renderer); ok {
 		t.Introduced()
 	}
+	stays := !s.oneOff
 	watch := result.SinkFunc(func(e result.Event) {
-		if e.Kind == result.KindError && e.Err.Interrupted && !e.Err.Remote {
-			s.mu.Lock()
+		if e.Kind != result.KindError {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case e.Err.Interrupted && !e.Err.Remote:
 			s.said = true
-			s.mu.Unlock()
+		case e.Err.Code == "auth": // a failed login is not the one test
+			stays = true
 		}
 	})
 	return runner.Hooks{
@@ -224,7 +230,7 @@ func (s *serverDesk) newTest(result.Addr) runner.Hooks {
 			if err := v.Close(); err != nil {
 				fmt.Fprintf(s.d.Err, "iperf3: error - %v\n", err)
 			}
-			if !s.oneOff && !s.said {
+			if stays && !s.said {
 				s.banner()
 			}
 		},
@@ -250,7 +256,7 @@ func (s *serverDesk) finish(ctx context.Context, err error) int {
 		}
 		return s.d.exitStatus(cause)
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, proto.ErrIdle) { // nobody came to a one-off server: no fault, no word
 		return 0
 	}
 	s.d.fail("%v", err)
@@ -270,7 +276,8 @@ func (s *serverDesk) interrupted(cause *result.Error) {
 }
 
 // lineHandler prints log records of a server as lines in iperf3's manner, so that
-// strangers at the port and refused clients are seen: "iperf3: message (key value, …)".
+// strangers at the port and refused clients are seen: "iperf3: visitor 192.0.2.1: busy
+// (holder …)". The line of a test is left out: its renderer has told it.
 type lineHandler struct {
 	d     *dropin
 	attrs []slog.Attr
@@ -283,16 +290,27 @@ func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "test" {
+		return nil
+	}
 	var words []string
+	var from, what string
 	add := func(a slog.Attr) bool {
-		words = append(words, a.Key+" "+a.Value.String())
+		switch a.Key {
+		case "from":
+			from = " " + a.Value.String()
+		case "what":
+			what = ": " + a.Value.String()
+		default:
+			words = append(words, a.Key+" "+a.Value.String())
+		}
 		return true
 	}
 	for _, a := range h.attrs {
 		add(a)
 	}
 	r.Attrs(add)
-	text := r.Message
+	text := r.Message + from + what
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}

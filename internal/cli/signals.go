@@ -16,6 +16,17 @@ import (
 //
 // Its goroutine ends when stop is called.
 func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
+	return e.interruptibleAs(ctx, exitInterrupted)
+}
+
+// interruptible is the same with iperf3's exit codes: what the second signal cuts off
+// has not said all it should.
+func (d *dropin) interruptible(ctx context.Context) (context.Context, func()) {
+	return d.interruptibleAs(ctx, 1)
+}
+
+// interruptibleAs is interruptible with the exit code of a second signal.
+func (e *env) interruptibleAs(ctx context.Context, code int) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if !e.IsProcess {
 		return ctx, func() { cancel(nil) }
@@ -29,7 +40,7 @@ func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
 			select {
 			case s := <-ch:
 				if !first {
-					os.Exit(exitInterrupted)
+					os.Exit(code)
 				}
 				first = false
 				cancel(interrupted(s))

@@ -23,14 +23,14 @@ var protocols = []protocol{
 
 func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out result.Sink) error {
 	c := &iperf3.Client{
-		Plan: p, Tool: r.tool(), SocketBase: r.SocketBase, Host: host.sample, Facts: host.facts, Now: r.Now,
+		Plan: p, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Host: host.sample, Facts: host.facts, Now: r.Now,
 	}
 	return c.Run(ctx, out)
 }
 
 func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listener, newTest func(result.Addr) Hooks) error {
 	srv := &iperf3.Server{
-		Policy: s, Tool: r.tool(), SocketBase: r.SocketBase, Facts: hostFacts(ctx), Now: r.Now, Log: r.Log,
+		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: hostFacts(ctx), Now: r.Now, Log: r.Log,
 		NewTest: func(remote result.Addr) iperf3.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {

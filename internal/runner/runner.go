@@ -23,6 +23,7 @@ import (
 // Runner runs Plans and listeners on this host. It is safe for concurrent use.
 type Runner struct {
 	Version string           // of this program
+	Release string           // of iperf3 that peers and outputs are shown; "" = the newest known
 	Now     func() time.Time // wall clock; nil = time.Now
 	Log     *slog.Logger     // nil = silent
 	// SocketBase shifts the stream numbers that iperf3's outputs show (5 by default;

@@ -4,6 +4,7 @@ import "github.com/fullbore-net/fullbore/result"
 
 // Numbers of iperf3's error table (src/iperf_api.h) that decide how an error is shown.
 const (
+	controlClosed    = 109 // IECTRLCLOSE
 	clientTerminated = 119 // IECLIENTTERM
 	serverTerminated = 120 // IESERVERTERM
 )
@@ -69,5 +70,5 @@ func interruptText(e *result.Error, end result.End, rel Release) string {
 
 // bare reports whether a server prints e without "error - ".
 func bare(e *result.Error) bool {
-	return told(e) || e.Text == ClientClosed
+	return told(e) || e.Remote && e.Number == controlClosed || e.Text == ClientClosed
 }
