@@ -25,7 +25,7 @@ func (e *Engine) begin() {
 		e.ax.nextRow = int64(e.cfg.Interval)
 	}
 	for _, s := range e.streams {
-		s.prev = mark{tcp: s.tcpInfo()}
+		s.prev = mark{k: s.readKernel(false).k}
 		s.base = s.prev
 	}
 	if e.ax.measured {
@@ -88,7 +88,7 @@ func (e *Engine) tick(now int64) int64 {
 		end = e.ax.origin + int64(e.cfg.Duration)
 		if now >= end {
 			e.fire(Duration)
-			e.kickSenders()
+			e.kick(true)
 			end = math.MaxInt64
 		}
 	}
@@ -100,14 +100,6 @@ func (e *Engine) tick(now int64) int64 {
 		next = min(next, int64(e.cfg.Omit))
 	}
 	return next
-}
-
-func (e *Engine) kickSenders() {
-	for _, m := range e.movers {
-		if m.sends() {
-			m.kick()
-		}
-	}
 }
 
 // boundary emits the row that ends now, unless the end of the duration or of the
@@ -123,22 +115,22 @@ func (e *Engine) boundary(now int64) {
 	}
 	due := e.ax.nextRow
 	if due < limit-step/100 || due > limit+step/100 {
-		e.row(e.sampleAll(), false)
+		marks, reads := e.sampleAll()
+		e.row(marks, reads, false)
 	}
 	e.ax.nextRow += step * ((now-e.ax.nextRow)/step + 1)
 }
 
 // endOmit closes the omitted part and makes its last sample the base of all totals.
 func (e *Engine) endOmit() {
-	marks := e.sampleAll()
+	marks, reads := e.sampleAll()
 	if e.cfg.Interval > 0 {
-		e.row(marks, false)
+		e.row(marks, reads, false)
 	}
 	e.ax.measured = true
 	e.ax.origin = marks[0].at
 	for i, s := range e.streams {
 		s.prev, s.base = marks[i], marks[i]
-		s.omitted = marks[i].bytes
 	}
 	if e.cfg.Interval > 0 {
 		e.ax.nextRow = e.ax.origin + int64(e.cfg.Interval)
@@ -173,72 +165,60 @@ func (e *Engine) silence(now int64) int64 {
 	return due
 }
 
-// sampleAll reads every stream's counter and TCP_INFO, each with its own time.
-func (e *Engine) sampleAll() []mark {
-	marks := make([]mark, len(e.streams))
-	for i, s := range e.streams {
-		marks[i] = e.sample(s)
-	}
-	return marks
-}
-
-func (e *Engine) sample(s *stream) mark {
-	if s.lastTCP != nil {
-		m := *s.lastTCP
-		m.bytes, m.at = s.ctr.bytes.Load(), e.now()
-		return m
-	}
-	m := mark{bytes: s.ctr.bytes.Load(), at: e.now()}
-	m.tcp = s.tcpInfo()
-	return m
-}
-
-// mark takes the last TCP sample of one direction, now that it stopped; a second one
-// only counts when again is set (after Drain).
-func (e *Engine) mark(send, again bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.started || e.final != nil {
-		return
-	}
-	for _, s := range e.streams {
-		if s.Send == send && (s.lastTCP == nil || again) {
-			s.lastTCP = &mark{tcp: s.tcpInfo()}
-		}
-	}
-}
-
 // row makes the interval from the previous marks to these and makes these the previous.
-func (e *Engine) row(marks []mark, last bool) {
+func (e *Engine) row(marks []mark, reads []reading, last bool) {
 	iv := &result.Interval{End: e.cfg.End, Index: e.ax.index, Omitted: !e.ax.measured}
 	iv.Streams = make([]result.StreamInterval, len(marks))
+	retrans := make([]int64, len(marks)) // one allocation for all
 	iv.Start, iv.Stop = math.Inf(1), 0
 	for i, s := range e.streams {
 		m, p := &marks[i], &s.prev
 		origin := int64(0)
 		if e.ax.measured {
 			origin = s.base.at
+			s.sum.add(reads[i])
 		}
-		si := result.StreamInterval{
+		si := &iv.Streams[i]
+		*si = result.StreamInterval{
 			ID: s.ID, Socket: s.Socket, Sender: s.Send,
 			Start: seconds(p.at - origin), Stop: seconds(m.at - origin),
-			Bytes: m.bytes - p.bytes, TCP: m.tcp,
+			Bytes: m.bytes - p.bytes, TCP: reads[i].info,
 		}
-		if s.Send && m.tcp != nil && p.tcp != nil {
-			r := max(0, m.tcp.Retransmits-p.tcp.Retransmits)
-			si.Retransmits = &r
+		if s.Send && m.k.ok && p.k.ok {
+			retrans[i] = max(0, m.k.retrans-p.k.retrans)
+			si.Retransmits = &retrans[i]
 		}
-		if e.ax.measured {
-			s.sum.add(m.tcp)
-		}
-		iv.Streams[i] = si
 		iv.Start, iv.Stop = min(iv.Start, si.Start), max(iv.Stop, si.Stop)
 		s.prev = *m
+	}
+	if e.thin() {
+		e.detailSlowest(iv.Streams)
 	}
 	iv.Sums = sums(e.streams, iv.Streams)
 	iv.Partial = last && e.cfg.Interval > 0 && iv.Stop-iv.Start < 0.99*e.cfg.Interval.Seconds()
 	e.ax.index++
 	e.rows = append(e.rows, iv)
+}
+
+// detailSlowest puts the whole TCP_INFO into the rows of the slowest flows.
+func (e *Engine) detailSlowest(rows []result.StreamInterval) {
+	var slow [slowFlows]int
+	n := 0
+	for i := range rows {
+		at := n
+		for at > 0 && rows[slow[at-1]].Bytes > rows[i].Bytes {
+			at--
+		}
+		if at == slowFlows {
+			continue
+		}
+		n = min(n+1, slowFlows)
+		copy(slow[at+1:n], slow[at:])
+		slow[at] = i
+	}
+	for _, i := range slow[:n] {
+		rows[i].TCP = e.streams[i].readKernel(true).info
+	}
 }
 
 // publish emits the rows made since the last call, without holding the lock: the

@@ -20,13 +20,17 @@ type Engine struct {
 	cfg     Config
 	streams []*stream
 	movers  []mover
-	path    result.DataPath
 	notices []result.Notice
+	shared  shared       // what the fast workers have in common
+	discard bool         // receivers let the kernel drop payload
+	tx      atomic.Int32 // the fast senders' way: txCopy …
+	fastTx  bool         // Path.Tx follows tx
+	told    atomic.Bool  // the notice of a fallback was emitted
 
 	t0      time.Time
 	mono    *int64 // t0 on the machine's monotonic clock; nil = not known
 	started bool
-	rate    atomic.Int64 // per flow now: Bitrate and Steer, under MaxRate
+	rate    atomic.Int64 // per flow now, for the workers: Bitrate and Steer, under MaxRate; 0 = unpaced
 	cap     int64        // per flow share of MaxRate; 0 = none
 	q       quota
 
@@ -39,7 +43,6 @@ type Engine struct {
 	stopSend atomic.Bool
 	stopRecv atomic.Bool
 	drain    atomic.Bool // receivers read what the kernel holds before they leave
-	quit     chan struct{}
 	senders  group
 	readers  group
 
@@ -51,23 +54,30 @@ type Engine struct {
 	halt      chan struct{} // ends the clock goroutine
 	clockDone chan struct{}
 
-	mu    sync.Mutex // guards what follows and the marks of streams
-	ax    axis
-	rows  []*result.Interval // made, not yet emitted
-	final *Totals
-	usage struct{ base, end usage }
+	mu          sync.Mutex // guards what follows and the marks of streams
+	path        result.DataPath
+	kernelPaced bool
+	ax          axis
+	rows        []*result.Interval // made, not yet emitted
+	final       *Totals
+	usage       struct{ base, end usage }
 
 	sourceMu, sinkMu sync.Mutex
-	closeOnce        sync.Once
+
+	life   sync.RWMutex // held for reading while movers are kicked
+	closed bool
 }
 
 // mover is a worker: it moves the bytes of the flows it owns.
 type mover interface {
 	// run moves bytes until its flows ended or were told to stop. It is the goroutine's body.
 	run()
-	// kick makes a run that is blocked notice its stop flag soon. It may be called often.
+	// kick makes a run that is blocked notice its stop flag soon. It may be called often,
+	// and not after close.
 	kick()
 	sends() bool
+	// close gives resources back, after run.
+	close()
 }
 
 // group counts the goroutines of one direction; done is closed by the last.
@@ -94,7 +104,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 		cfg.Limited = true
 	}
 	e := &Engine{
-		cfg: cfg, quit: make(chan struct{}), fired: make(chan struct{}),
+		cfg: cfg, fired: make(chan struct{}),
 		halt: make(chan struct{}), clockDone: make(chan struct{}),
 	}
 	for _, f := range flows {
@@ -107,7 +117,6 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	if cfg.MaxRate > 0 {
 		e.cap = max(1, cfg.MaxRate/int64(len(flows)))
 	}
-	e.setRate(cfg.Bitrate)
 	e.q.block = int64(cfg.BlockSize)
 	e.q.exact = cfg.Source != nil
 	e.q.budgeted = cfg.MaxBytes > 0
@@ -115,9 +124,10 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	e.receiveTarget.Store(math.MaxInt64)
 	e.watchReceived = cfg.Bytes > 0 || cfg.Blocks > 0
 	if err := e.build(); err != nil {
-		e.closeSockets()
+		e.Close()
 		return nil, err
 	}
+	e.setRate(cfg.Bitrate)
 	return e, nil
 }
 
@@ -150,50 +160,95 @@ func validate(cfg Config, flows []Flow) error {
 	return nil
 }
 
-// build makes the movers.
+// build makes the movers: fast ones where the system has them, portable ones for the
+// rest (files, connections without a descriptor).
 func (e *Engine) build() error {
-	for _, s := range e.streams {
-		e.movers = append(e.movers, newPortable(s))
-		if s.Send {
-			e.path.Tx = "copy"
-		} else {
-			e.path.Rx = "copy"
+	if len(e.cfg.Affinity) > 0 {
+		if err := checkAffinity(e.cfg.Affinity); errors.Is(err, errors.ErrUnsupported) {
+			e.notice("affinity-unavailable", result.Warn, "workers are not bound to CPUs: this system does not offer it")
+			e.cfg.Affinity = nil
+		} else if err != nil {
+			return err
 		}
 	}
-	if e.cfg.Source != nil && e.path.Tx != "" {
-		e.path.Tx = "file"
+	rest, err := e.buildFast()
+	if err != nil {
+		return err
 	}
-	if e.cfg.Sink != nil && e.path.Rx != "" {
-		e.path.Rx = "file"
+	for _, s := range e.streams {
+		switch {
+		case !s.Send && e.cfg.Sink != nil:
+			e.path.Rx = "file"
+		case !s.Send && e.discard:
+			e.path.Rx = "discard"
+		case !s.Send:
+			e.path.Rx = "copy"
+		case e.cfg.Source != nil:
+			e.path.Tx = "file"
+		default:
+			e.path.Tx = "copy"
+			e.fastTx = true
+		}
 	}
-	e.path.Pacing = "none"
-	if e.rate.Load() > 0 {
-		e.path.Pacing = "sleep"
+	for i, s := range rest {
+		e.movers = append(e.movers, newPortable(s, i))
+		if s.Send {
+			e.fastTx = false
+		}
+		if e.path.Worker == "" {
+			e.path.Worker = "goroutine"
+		}
 	}
-	e.path.Worker = "goroutine"
 	if e.cfg.Receive == plan.Discard && e.path.Rx == "copy" {
-		e.notices = append(e.notices, result.Notice{
-			Code: "discard-unavailable", End: e.cfg.End, Level: result.Info,
-			Text: "payload is copied out of the kernel: this system cannot discard it there",
-		})
+		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: this system cannot discard it there")
 	}
-	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" {
-		e.notices = append(e.notices, result.Notice{
-			Code: "zerocopy-unavailable", End: e.cfg.End, Level: result.Info,
-			Text: "payload is copied into the kernel: this system has no zero-copy send",
-		})
+	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" && !e.fastTx {
+		e.notice("zerocopy-unavailable", result.Info, "payload is copied into the kernel: this system has no zero-copy send")
+	}
+	if e.cfg.Interval > 0 && len(e.streams) > detailFlows {
+		e.notice("details-thinned", result.Info, fmt.Sprintf(
+			"with more than %d streams an interval carries the TCP details of the %d slowest only", detailFlows, slowFlows))
 	}
 	return nil
+}
+
+func (e *Engine) notice(code string, level result.Level, text string) {
+	e.notices = append(e.notices, result.Notice{Code: code, End: e.cfg.End, Level: level, Text: text})
 }
 
 // now is the engine's clock: ns since t0, monotonic.
 func (e *Engine) now() int64 { return int64(time.Since(e.t0)) }
 
+// setRate puts a per-flow rate in force, in the kernel or for the workers.
 func (e *Engine) setRate(bps int64) {
 	if e.cap > 0 && (bps <= 0 || bps > e.cap) {
 		bps = e.cap
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.kernelPaced
+	e.kernelPaced = e.paceInKernel(bps)
+	if was && !e.kernelPaced {
+		for _, s := range e.streams {
+			if s.Send {
+				_ = s.Conn.SetPacing(0)
+			}
+		}
+	}
+	e.path.Pacing = "none"
+	switch {
+	case e.kernelPaced:
+		bps = 0
+		e.path.Pacing = "kernel"
+	case bps > 0:
+		e.path.Pacing = "sleep"
+	}
 	e.rate.Store(bps)
+}
+
+// paced reports whether the workers of one direction keep to a rate themselves.
+func (e *Engine) paced(send bool) bool {
+	return e.cap > 0 || send && e.rate.Load() > 0
 }
 
 // Start begins the test: it is t0 of all times.
@@ -217,6 +272,7 @@ func (e *Engine) Start() {
 	if e.readers.left.Load() == 0 {
 		close(e.readers.done)
 	}
+	e.shared.acquire(len(e.movers))
 	e.begin()
 	for _, n := range e.notices {
 		e.emit(result.Event{Kind: result.KindNotice, Notice: &n})
@@ -284,7 +340,7 @@ func (e *Engine) Wait(ctx context.Context) (Reason, error) {
 func (e *Engine) StopSend() {
 	e.stopSend.Store(true)
 	e.leaveAll(true, &e.senders)
-	e.mark(true, false)
+	e.keepLast(true, false)
 }
 
 // StopReceive stops the receivers. With drain each first reads what its socket holds
@@ -293,7 +349,7 @@ func (e *Engine) StopReceive(drain bool) {
 	e.drain.Store(drain)
 	e.stopRecv.Store(true)
 	e.leaveAll(false, &e.readers)
-	e.mark(false, false)
+	e.keepLast(false, false)
 }
 
 // leaveAll kicks the movers of one direction until all have left.
@@ -307,11 +363,7 @@ func (e *Engine) leaveAll(send bool, g *group) {
 			return
 		default:
 		}
-		for _, m := range e.movers {
-			if m.sends() == send {
-				m.kick()
-			}
-		}
+		e.kick(send)
 		t := time.NewTimer(pause)
 		select {
 		case <-g.done:
@@ -335,7 +387,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 			if !s.Send || s.drained != 0 || s.failure() != nil {
 				continue
 			}
-			n, err := s.sendQueue()
+			n, err := s.Conn.SendQueue()
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
 				return fmt.Errorf("traffic: drain: %w", err)
@@ -350,7 +402,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 			}
 		}
 		if left == 0 {
-			e.mark(true, true)
+			e.keepLast(true, true)
 			return nil
 		}
 		t := time.NewTimer(pause)
@@ -358,7 +410,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			e.mark(true, true)
+			e.keepLast(true, true)
 			return fmt.Errorf("traffic: drain: %d flows hold unacknowledged data: %w", left, context.Cause(ctx))
 		}
 		pause = min(pause*5/4, 5*time.Millisecond)
@@ -369,8 +421,18 @@ func (e *Engine) Drain(ctx context.Context) error {
 // The new schedule begins now.
 func (e *Engine) Steer(bps int64) {
 	e.setRate(bps)
+	e.kick(true)
+}
+
+// kick kicks the movers of one direction.
+func (e *Engine) kick(send bool) {
+	e.life.RLock()
+	defer e.life.RUnlock()
+	if e.closed {
+		return
+	}
 	for _, m := range e.movers {
-		if m.sends() {
+		if m.sends() == send {
 			m.kick()
 		}
 	}
@@ -379,15 +441,22 @@ func (e *Engine) Steer(bps int64) {
 // Close ends everything: sockets are closed and the engine's goroutines are gone when
 // it returns. It may be called at any time, more than once.
 func (e *Engine) Close() {
-	e.closeOnce.Do(func() {
-		if e.started {
-			e.StopSend()
-			e.StopReceive(false)
-			e.stopClock()
-		}
-		close(e.quit)
-		e.closeSockets()
-	})
+	if e.started {
+		e.StopSend()
+		e.StopReceive(false)
+		e.stopClock()
+	}
+	e.life.Lock()
+	defer e.life.Unlock()
+	if e.closed {
+		return
+	}
+	e.closed = true
+	for _, m := range e.movers {
+		m.close()
+	}
+	e.shared.release()
+	e.closeSockets()
 }
 
 func (e *Engine) closeSockets() {
@@ -484,8 +553,6 @@ func (e *Engine) deadSenders() int {
 	}
 	return n
 }
-
-var errNoQueue = fmt.Errorf("length of the send queue: %w", errors.ErrUnsupported)
 
 // isEOF reports the peer's orderly end.
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }

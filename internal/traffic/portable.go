@@ -14,17 +14,19 @@ import (
 // measured against.
 type portable struct {
 	s    *stream
+	i    int // number among the portable workers
 	buf  []byte
 	wake chan struct{} // a kick; capacity 1
 	// timer ends a pause; made by run so that tests may run it in virtual time.
 	timer *time.Timer
 }
 
-func newPortable(s *stream) *portable {
-	return &portable{s: s, wake: make(chan struct{}, 1)}
+func newPortable(s *stream, i int) *portable {
+	return &portable{s: s, i: i, wake: make(chan struct{}, 1)}
 }
 
 func (p *portable) sends() bool { return p.s.Send }
+func (p *portable) close()      {}
 
 func (p *portable) kick() {
 	select {
@@ -42,6 +44,9 @@ func (p *portable) kick() {
 
 func (p *portable) run() {
 	s := p.s
+	if len(s.e.cfg.Affinity) > 0 {
+		defer s.e.pin(p.i, false)()
+	}
 	p.timer = time.NewTimer(time.Hour)
 	defer p.timer.Stop()
 	if s.Send {
@@ -129,7 +134,7 @@ func (p *portable) write(chunk []byte) error {
 func (p *portable) receive() {
 	s, e := p.s, p.s.e
 	for !e.stopRecv.Load() {
-		want, wait := s.wants(len(p.buf))
+		want, wait := s.wants(len(p.buf), e.now())
 		if want == 0 {
 			p.pause(wait)
 			continue
@@ -169,7 +174,7 @@ func (p *portable) readOnce(want int) bool {
 
 // drainSocket reads what the socket holds now, at most.
 func (p *portable) drainSocket() {
-	left, err := p.s.recvQueue()
+	left, err := p.s.Conn.RecvQueue()
 	if err != nil {
 		left = 64 << 20
 	}
@@ -189,17 +194,3 @@ func (p *portable) drainSocket() {
 
 // drainRead bounds one read of bytes that are there already.
 const drainRead = 5 * time.Millisecond
-
-// wants returns how much a receiver may read now, up to n; only MaxRate limits it.
-func (s *stream) wants(n int) (int, int64) {
-	e := s.e
-	if e.cap == 0 {
-		return n, 0
-	}
-	if s.rate != e.cap {
-		s.rate = e.cap
-		s.pace.set(e.cap, e.cfg.BlockSize, 0, e.now())
-	}
-	got, wait := s.pace.allow(e.now(), int64(n))
-	return int(got), wait
-}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
-
-	"github.com/fullbore-net/fullbore/result"
 )
 
 // stream is one flow's state. The counter and the claim belong to its worker, the
@@ -30,17 +28,16 @@ type stream struct {
 
 	// Owned by the sampler.
 	base, prev mark
-	omitted    int64
 	drained    int64 // ns since t0
 	sum        summary
-	lastTCP    *mark // sample taken when the direction stopped
+	last       *reading // taken when the direction stopped
 }
 
 // mark is one sample of a stream.
 type mark struct {
 	at    int64 // ns since t0
 	bytes int64
-	tcp   *result.TCPInfo // nil = not available
+	k     kernel
 }
 
 func (s *stream) failure() error {
@@ -148,37 +145,22 @@ func (s *stream) sink(p []byte) error {
 	return err
 }
 
-// The parts of osnet.Conn that not every system has.
-type (
-	infoConn interface {
-		TCPInfo() (result.TCPInfo, error)
-	}
-	queueConn interface{ SendQueue() (int, error) }
-	recvConn  interface{ RecvQueue() (int, error) }
-)
-
-func (s *stream) tcpInfo() *result.TCPInfo {
-	c, ok := any(s.Conn).(infoConn)
-	if !ok {
-		return nil
-	}
-	i, err := c.TCPInfo()
-	if err != nil {
-		return nil
-	}
-	return &i
+// position is where in the block the next n bytes lie.
+func (s *stream) position(n int) int {
+	return max(0, min(s.e.cfg.BlockSize-int(s.left), s.e.cfg.BlockSize-n))
 }
 
-func (s *stream) sendQueue() (int, error) {
-	if c, ok := any(s.Conn).(queueConn); ok {
-		return c.SendQueue()
+// wants returns how much a receiver may read now, up to n, or how long to wait (ns);
+// only MaxRate limits it.
+func (s *stream) wants(n int, now int64) (int, int64) {
+	limit := s.e.cap
+	if limit == 0 {
+		return n, 0
 	}
-	return 0, errNoQueue
-}
-
-func (s *stream) recvQueue() (int, error) {
-	if c, ok := any(s.Conn).(recvConn); ok {
-		return c.RecvQueue()
+	if s.rate != limit {
+		s.rate = limit
+		s.pace.set(limit, s.e.cfg.BlockSize, 0, now)
 	}
-	return 0, errNoQueue
+	got, wait := s.pace.allow(now, int64(n))
+	return int(got), wait
 }

@@ -8,12 +8,15 @@ import (
 // event follows. A second call returns the same totals.
 func (e *Engine) Finish() Totals {
 	if !e.started {
-		return Totals{Path: e.path}
+		return Totals{Path: e.pathNow()}
 	}
 	e.StopSend()
 	e.StopReceive(e.drain.Load())
 	e.stopClock()
 	t := e.finish()
+	if n := e.fallbackNotice(); n != nil && !e.told.Swap(true) {
+		e.emit(result.Event{Kind: result.KindNotice, Notice: n})
+	}
 	e.publish()
 	return t
 }
@@ -26,12 +29,12 @@ func (e *Engine) finish() Totals {
 	}
 	e.usage.end = readUsage()
 	ends := map[bool]int64{true: e.endOf(true), false: e.endOf(false)}
-	marks := make([]mark, len(e.streams))
+	marks, reads := make([]mark, len(e.streams)), make([]reading, len(e.streams))
 	moved := false
 	for i, s := range e.streams {
 		m := mark{at: ends[s.Send], bytes: s.ctr.bytes.Load()}
-		if s.lastTCP != nil {
-			m.tcp = s.lastTCP.tcp
+		if s.last != nil {
+			m.k, reads[i] = s.last.k, *s.last
 		}
 		moved = moved || m.at > s.prev.at || m.bytes != s.prev.bytes
 		if m.at < s.prev.at {
@@ -40,7 +43,7 @@ func (e *Engine) finish() Totals {
 		marks[i] = m
 	}
 	if moved && (e.ax.measured || e.cfg.Interval > 0) {
-		e.row(marks, true)
+		e.row(marks, reads, true)
 	}
 	t := e.totals(ends, true)
 	e.final = &t
@@ -84,6 +87,15 @@ func (e *Engine) selfEnded() bool {
 	}
 }
 
+// pathNow is the data path as it turned out.
+func (e *Engine) pathNow() result.DataPath {
+	p := e.path
+	if e.fastTx {
+		p.Tx = e.txPath()
+	}
+	return p
+}
+
 // Snapshot returns the totals so far.
 func (e *Engine) Snapshot() Totals {
 	e.mu.Lock()
@@ -92,7 +104,7 @@ func (e *Engine) Snapshot() Totals {
 		return *e.final
 	}
 	if !e.started {
-		return Totals{Path: e.path}
+		return Totals{Path: e.pathNow()}
 	}
 	e.usage.end = readUsage()
 	now := e.now()
@@ -102,7 +114,7 @@ func (e *Engine) Snapshot() Totals {
 // totals makes Totals of the present counters, with the given end of each direction
 // (ns since t0).
 func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
-	t := Totals{Path: e.path, Flows: make([]FlowTotal, len(e.streams))}
+	t := Totals{Path: e.pathNow(), Flows: make([]FlowTotal, len(e.streams))}
 	if e.mono != nil && e.ax.measured {
 		zero := *e.mono + e.ax.origin
 		t.Zero = &zero
@@ -112,7 +124,7 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		f := &t.Flows[i]
 		base := s.base
 		if !e.ax.measured { // the test broke off before anything counted
-			base = mark{at: ends[s.Send], bytes: s.ctr.bytes.Load(), tcp: s.prev.tcp}
+			base = mark{at: ends[s.Send], bytes: s.ctr.bytes.Load(), k: s.prev.k}
 		}
 		f.ID, f.Send = s.ID, s.Send
 		f.Total.Bytes = s.ctr.bytes.Load() - base.bytes
@@ -126,88 +138,31 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		if s.drained > 0 {
 			f.Drained = seconds(s.drained - base.at)
 		}
-		end := s.prev.tcp
-		if !final {
-			end = s.tcpInfo()
+		var last reading
+		if s.last != nil {
+			last = *s.last
+		} else {
+			last = s.readKernel(!e.thin())
 		}
-		if end != nil && base.tcp != nil && s.Send {
-			r := max(0, end.Retransmits-base.tcp.Retransmits)
+		if last.k.ok && base.k.ok && s.Send {
+			r := max(0, last.k.retrans-base.k.retrans)
 			f.Total.Retransmits = &r
 		}
 		sum := s.sum
 		if !final || sum.n == 0 {
-			sum.add(end)
+			sum.add(last)
 		}
-		f.TCP = sum.result(base.tcp, end, f.Total.End)
+		f.TCP = sum.result(base.k, last, f.Total.End)
 		bytes += f.Total.Bytes
 		t.Elapsed = max(t.Elapsed, f.Total.End)
 	}
 	t.Usage, t.CPU = e.usage.end.since(e.usage.base, bytes)
 	if t.CPU != nil {
 		for _, s := range e.streams {
-			if c, ok := any(s.Conn).(interface{ Congestion() (string, error) }); ok {
-				if name, err := c.Congestion(); err == nil {
-					t.CPU.Congestion = name
-				}
+			if name, err := s.Conn.Congestion(); err == nil {
+				t.CPU.Congestion = name
 			}
 		}
 	}
 	return t
-}
-
-// summary gathers the extremes of TCP_INFO over the measured rows.
-type summary struct {
-	n                      int64
-	maxCwnd, maxWnd        int64
-	maxRTT, minRTT, sumRTT int64
-}
-
-func (m *summary) add(i *result.TCPInfo) {
-	if i == nil {
-		return
-	}
-	wnd := int64(-1)
-	if i.SndWnd != nil {
-		wnd = *i.SndWnd
-	}
-	if m.n == 0 {
-		m.maxWnd, m.minRTT = wnd, i.RTT
-	}
-	m.n++
-	m.maxCwnd = max(m.maxCwnd, i.Cwnd)
-	m.maxWnd = max(m.maxWnd, wnd)
-	m.maxRTT = max(m.maxRTT, i.RTT)
-	m.minRTT = min(m.minRTT, i.RTT)
-	m.sumRTT += i.RTT
-}
-
-// result returns the summary over the measured time of s seconds from base to end.
-func (m *summary) result(base, end *result.TCPInfo, s float64) *result.TCPSummary {
-	if m.n == 0 || end == nil {
-		return nil
-	}
-	out := &result.TCPSummary{
-		MaxCwnd: m.maxCwnd, MaxSndWnd: m.maxWnd, MaxRTT: m.maxRTT, MinRTT: m.minRTT,
-		MeanRTT: m.sumRTT / m.n, Last: *end,
-	}
-	if end.ReordSeen != nil {
-		out.Reorder = *end.ReordSeen
-		if base != nil && base.ReordSeen != nil {
-			out.Reorder -= *base.ReordSeen
-		}
-	}
-	if base == nil || s <= 0 {
-		return out
-	}
-	share := func(a, b *int64) *float64 {
-		if a == nil || b == nil {
-			return nil
-		}
-		v := min(1, max(0, float64(*b-*a)/1e6/s))
-		return &v
-	}
-	out.BusyShare = share(base.BusyUS, end.BusyUS)
-	out.RwndShare = share(base.RwndLimitedUS, end.RwndLimitedUS)
-	out.SndbufShare = share(base.SndbufLimUS, end.SndbufLimUS)
-	return out
 }

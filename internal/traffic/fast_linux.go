@@ -1,0 +1,335 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+const (
+	// callTimeout bounds every blocking call, so that a lost interrupt costs little.
+	callTimeout = 200 * time.Millisecond
+	// beat is how often a worker goes through Go's scheduler. A goroutine that has not for
+	// 10 ms has its processor taken away in each system call, and the monitor thread then
+	// polls every 20 µs (runtime/proc.go, retake): measured at a third of all CPU time
+	// (docs/adr/0001-workers.md).
+	beat = int64(4 * time.Millisecond)
+	// zeroCopyBlock is the smallest block for which moving pages beats copying.
+	zeroCopyBlock = 32 << 10
+	copyBuffer    = 512 << 10
+	discardBuffer = 1 << 20
+)
+
+// shared is what all workers of one engine share.
+type shared struct {
+	payload *osnet.Payload
+	// buffers are read into by all receivers and looked at by nobody: one per worker that
+	// can run at the same time keeps them in that core's cache.
+	buffers [][]byte
+	procs   func() // gives GOMAXPROCS back
+}
+
+// buildFast makes movers for the flows that the system calls of this file can serve,
+// and returns the others.
+func (e *Engine) buildFast() (rest []*stream, err error) {
+	var tx, rx []*stream
+	for _, s := range e.streams {
+		if s.Send && e.cfg.Source == nil && e.shared.payload == nil {
+			p, err := osnet.NewPayload(e.cfg.BlockSize, func(b []byte) { fillPayload(b, e.cfg.Repeating) })
+			if err != nil {
+				return e.streams, nil // no memfd: nothing is lost but speed
+			}
+			e.shared.payload = p
+			e.chooseTx()
+		}
+		if s.Send && e.cfg.Source != nil || !s.Send && e.cfg.Sink != nil {
+			rest = append(rest, s)
+			continue
+		}
+		switch _, err := s.Conn.Detach(); {
+		case errors.Is(err, errors.ErrUnsupported):
+			rest = append(rest, s)
+		case err != nil:
+			return nil, fmt.Errorf("traffic: %w", err)
+		case s.Send:
+			tx = append(tx, s)
+		default:
+			rx = append(rx, s)
+		}
+	}
+	if len(rx) > 0 {
+		if err := e.reserve(len(rx)); err != nil {
+			return nil, err
+		}
+	}
+	for _, group := range [][]*stream{tx, rx} {
+		if err := e.addWorkers(group); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// reserve makes the receivers' buffers.
+func (e *Engine) reserve(receivers int) error {
+	e.discard = e.cfg.Receive == plan.Discard && osnet.Capabilities().Discard
+	size := copyBuffer
+	if e.discard {
+		size = discardBuffer
+	}
+	for range min(receivers, e.parallel()) {
+		b, err := osnet.ReserveBuffer(size)
+		if err != nil {
+			return err
+		}
+		e.shared.buffers = append(e.shared.buffers, b)
+	}
+	return nil
+}
+
+// parallel is how many workers of one direction can run at once.
+func (e *Engine) parallel() int {
+	if n := len(e.cfg.Affinity); n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
+}
+
+// addWorkers gives each flow a blocking thread of its own while there are cores for
+// them, else shares the flows out to one epoll worker per core.
+func (e *Engine) addWorkers(group []*stream) error {
+	n := e.parallel()
+	if len(group) == 0 {
+		return nil
+	}
+	if len(group) <= n {
+		for i, s := range group {
+			t, err := newThread(s, i)
+			if err != nil {
+				return err
+			}
+			e.movers = append(e.movers, t)
+		}
+		e.path.Worker = "thread"
+		return nil
+	}
+	e.path.Worker = "epoll"
+	for w := range n {
+		var part []*stream
+		for i := w; i < len(group); i += n {
+			part = append(part, group[i])
+		}
+		set, err := newEpollSet(part, w)
+		if err != nil {
+			return err
+		}
+		e.movers = append(e.movers, set)
+	}
+	return nil
+}
+
+// The ways to send, from the cheapest to the one that always works. A worker that
+// finds its way refused takes the next for the whole engine.
+const (
+	txCopy int32 = iota
+	txSendFile
+	txSplice
+)
+
+func (e *Engine) chooseTx() {
+	way := txCopy
+	caps := osnet.Capabilities()
+	if e.cfg.Send == plan.SendZeroCopy || e.cfg.Send == plan.SendCheapest && e.cfg.BlockSize >= zeroCopyBlock {
+		switch {
+		case caps.Splice:
+			way = txSplice
+		case caps.SendFile:
+			way = txSendFile
+		}
+	}
+	e.tx.Store(way)
+}
+
+// txPath names the way in use.
+func (e *Engine) txPath() string {
+	switch e.tx.Load() {
+	case txSplice:
+		return "vmsplice"
+	case txSendFile:
+		return "sendfile"
+	}
+	return "copy"
+}
+
+// gun sends payload into sockets, by the engine's way. One per worker.
+type gun struct {
+	e       *Engine
+	payload *osnet.Payload
+	pipe    *osnet.Pipe
+}
+
+func newGun(e *Engine) gun { return gun{e: e, payload: e.shared.payload} }
+
+// send makes one call for n bytes from offset off of the block.
+func (g *gun) send(fd, off, n int) (int, syscall.Errno) {
+	switch g.e.tx.Load() {
+	case txSplice:
+		if g.pipe == nil {
+			p, err := osnet.NewPipe(g.e.cfg.BlockSize)
+			if err != nil {
+				g.e.tx.CompareAndSwap(txSplice, txSendFile)
+				return 0, unix.EAGAIN
+			}
+			g.pipe = p
+		}
+		m, errno := g.pipe.Send(fd, g.payload.Bytes()[off:off+n])
+		return m, g.refused(txSplice, txSendFile, errno)
+	case txSendFile:
+		m, errno := g.payload.SendFile(fd, n)
+		return m, g.refused(txSendFile, txCopy, errno)
+	}
+	return osnet.Write(fd, g.payload.Bytes()[off:off+n])
+}
+
+// refused falls back when the kernel does not have the way at all. Another socket
+// error passes through.
+func (g *gun) refused(from, to int32, errno syscall.Errno) syscall.Errno {
+	switch errno {
+	case unix.EINVAL, unix.ENOSYS, unix.EPERM, unix.EOPNOTSUPP:
+		g.e.tx.CompareAndSwap(from, to)
+		return unix.EINTR // try again
+	}
+	return errno
+}
+
+func (g *gun) close() {
+	if g.pipe != nil {
+		g.pipe.Close()
+	}
+}
+
+// passing reports errnos after which the call is simply made again.
+func passing(errno syscall.Errno) bool {
+	return errno == unix.EAGAIN || errno == unix.EINTR
+}
+
+// drainFD reads what the socket holds now.
+func (s *stream) drainFD(fd int, buf []byte) {
+	left, err := s.Conn.RecvQueue()
+	if err != nil {
+		return
+	}
+	for left > 0 {
+		chunk := buf[:min(left, len(buf))]
+		var n int
+		var errno syscall.Errno
+		if s.e.discard {
+			n, errno = osnet.DiscardNow(fd, chunk)
+		} else {
+			n, errno = osnet.ReadNow(fd, chunk)
+		}
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			return
+		}
+		s.read(n, s.e.now())
+		left -= n
+	}
+}
+
+// kernelPacingMin is the rate from which the kernel's pacing is exact enough: what it
+// lets into the send buffer ahead of the schedule is then little time.
+const kernelPacingMin = 500_000_000
+
+// paceInKernel hands the rate over to the kernel where that is asked for, possible and
+// not in the way of a pacing rate that was set before.
+func (e *Engine) paceInKernel(bps int64) bool {
+	if !e.cfg.KernelPacing || bps < kernelPacingMin || e.cfg.Burst > 0 || !osnet.Capabilities().Pacing {
+		return false
+	}
+	for _, s := range e.streams {
+		if !s.Send {
+			continue
+		}
+		if !e.kernelPaced {
+			if have, err := s.Conn.Pacing(); err != nil || have != 0 {
+				return false
+			}
+		}
+		if err := s.Conn.SetPacing(bps); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// pin binds the calling goroutine's thread to the CPU of worker i and, for paced
+// flows, makes its sleeps exact. It returns what to call at the end: a thread whose
+// attributes were changed is not given back to the runtime but ends with the goroutine.
+func (e *Engine) pin(i int, paced bool) (unpin func()) {
+	runtime.LockOSThread()
+	changed := false
+	if cpus := e.cfg.Affinity; len(cpus) > 0 {
+		changed = true
+		_ = osnet.SetAffinity(cpus[i%len(cpus) : i%len(cpus)+1]) // checked in New
+	}
+	if paced {
+		changed = true
+		_ = osnet.SetTimerSlack(1)
+	}
+	if changed {
+		return func() {}
+	}
+	return runtime.UnlockOSThread
+}
+
+func checkAffinity(cpus []int) error {
+	usable, err := osnet.UsableCPUs()
+	if err != nil {
+		return fmt.Errorf("traffic: affinity: %w", err)
+	}
+	for _, c := range cpus {
+		ok := false
+		for _, u := range usable {
+			ok = ok || c == u
+		}
+		if !ok {
+			return fmt.Errorf("traffic: affinity: %w", &osnet.AffinityError{CPU: c, Usable: usable})
+		}
+	}
+	return nil
+}
+
+func (e *Engine) fallbackNotice() *result.Notice {
+	if e.cfg.Send != plan.SendZeroCopy || e.path.Tx == "" || e.path.Tx == "file" || e.tx.Load() != txCopy {
+		return nil
+	}
+	return &result.Notice{
+		Code: "zerocopy-unavailable", End: e.cfg.End, Level: result.Info,
+		Text: "payload is copied into the kernel: neither vmsplice nor sendfile is allowed here",
+	}
+}
+
+func (sh *shared) acquire(workers int) { sh.procs = raiseProcs(workers) }
+
+func (sh *shared) release() {
+	if sh.procs != nil {
+		sh.procs()
+	}
+	if sh.payload != nil {
+		sh.payload.Close()
+	}
+	for _, b := range sh.buffers {
+		osnet.ReleaseBuffer(b)
+	}
+}

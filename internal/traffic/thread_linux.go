@@ -1,0 +1,199 @@
+package traffic
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+)
+
+// thread moves one flow with blocking calls on a locked thread: with one flow per core
+// nothing is cheaper, as the kernel wakes the thread right inside its copy loop.
+type thread struct {
+	s    *stream
+	i    int // number among the workers of its direction
+	fd   int
+	buf  []byte
+	gun  gun
+	tid  atomic.Int64 // 0 = not running
+	beat int64        // when it last went through the scheduler
+	low  lowat
+}
+
+func newThread(s *stream, i int) (*thread, error) {
+	fd, err := s.Conn.Detach()
+	if err != nil {
+		return nil, err
+	}
+	if err := osnet.SetBlocking(fd, callTimeout); err != nil {
+		return nil, err
+	}
+	t := &thread{s: s, i: i, fd: fd}
+	if s.Send {
+		t.gun = newGun(s.e)
+	} else {
+		t.buf = s.e.shared.buffers[i%len(s.e.shared.buffers)]
+	}
+	t.low.fd = fd
+	t.low.off = s.e.cfg.Limited || s.e.cap > 0
+	return t, nil
+}
+
+func (t *thread) sends() bool { return t.s.Send }
+
+// kick interrupts the present call. One that comes just before the call begins is
+// lost, hence callTimeout; whoever must be sure kicks again.
+func (t *thread) kick() {
+	if tid := t.tid.Load(); tid != 0 {
+		osnet.Interrupt(int(tid))
+	}
+}
+
+func (t *thread) close() { t.gun.close() }
+
+func (t *thread) run() {
+	s := t.s
+	defer s.e.pin(t.i, s.e.paced(s.Send))()
+	t.tid.Store(int64(osnet.Thread()))
+	if s.Send {
+		t.send()
+		s.release()
+	} else {
+		t.receive()
+	}
+	t.tid.Store(0)
+	s.ctr.stopped.Store(max(s.e.now(), 1))
+}
+
+// breathe goes through Go's scheduler if it is time to, and reports that.
+func (t *thread) breathe(now int64) bool {
+	if now-t.beat < beat {
+		return false
+	}
+	t.beat = now
+	runtime.Gosched()
+	return true
+}
+
+func (t *thread) send() {
+	s, e := t.s, t.s.e
+	now := e.now()
+	for !e.stopSend.Load() {
+		n, wait := s.next(now)
+		if n == 0 {
+			if wait < 0 {
+				return
+			}
+			osnet.Sleep(min(time.Duration(wait), callTimeout))
+			now = e.now()
+			continue
+		}
+		m, errno := t.gun.send(t.fd, s.position(n), n)
+		now = e.now()
+		if errno != 0 {
+			if passing(errno) {
+				continue
+			}
+			s.end(sendError(errno))
+			return
+		}
+		s.wrote(m, now)
+		t.breathe(now)
+	}
+}
+
+func (t *thread) receive() {
+	s, e := t.s, t.s.e
+	now := e.now()
+	for !e.stopRecv.Load() {
+		want, wait := s.wants(len(t.buf), now)
+		if want == 0 {
+			osnet.Sleep(min(time.Duration(wait), callTimeout))
+			now = e.now()
+			continue
+		}
+		n, errno := t.read(want)
+		now = e.now()
+		switch {
+		case errno == 0 && n > 0:
+			s.read(n, now)
+		case errno == 0:
+			s.end(io.EOF)
+			return
+		case !passing(errno):
+			s.end(receiveError(errno))
+			return
+		}
+		if t.breathe(now) {
+			t.low.adjust(s.ctr.bytes.Load(), now)
+		}
+	}
+	t.low.set(1)
+	if e.drain.Load() {
+		s.drainFD(t.fd, t.buf)
+	}
+}
+
+func (t *thread) read(want int) (int, syscall.Errno) {
+	if t.s.e.discard {
+		return osnet.Discard(t.fd, t.buf[:want])
+	}
+	return osnet.Read(t.fd, t.buf[:want])
+}
+
+func sendError(errno syscall.Errno) error {
+	return fmt.Errorf("traffic: send: %w", os.NewSyscallError("write", errno))
+}
+
+func receiveError(errno syscall.Errno) error {
+	return fmt.Errorf("traffic: receive: %w", os.NewSyscallError("read", errno))
+}
+
+// lowat steers a fast flow's low-water mark. A high mark saves the receiver most of its
+// wake-ups, but holds back the count of as many bytes; so it is only up while that is
+// little time, and never in a run that must end with the last byte.
+type lowat struct {
+	fd    int
+	off   bool
+	high  bool
+	bytes int64 // at the last look
+	at    int64
+}
+
+const (
+	lowatBytes = 512 << 10
+	lowatUp    = 4e9 / 8 // bytes/s from which it goes up: 1 ms of data
+	lowatDown  = 2e9 / 8
+)
+
+func (l *lowat) adjust(bytes, now int64) {
+	if l.off {
+		return
+	}
+	span := now - l.at
+	if span < beat/2 {
+		return
+	}
+	rate := float64(bytes-l.bytes) / seconds(span)
+	l.bytes, l.at = bytes, now
+	switch {
+	case !l.high && rate > lowatUp:
+		l.set(lowatBytes)
+	case l.high && rate < lowatDown:
+		l.set(1)
+	}
+}
+
+func (l *lowat) set(n int) {
+	if high := n > 1; high != l.high {
+		l.high = high
+		if osnet.SetRcvLowat(l.fd, n) != nil {
+			l.off = true
+		}
+	}
+}
