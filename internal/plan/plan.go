@@ -113,7 +113,7 @@ type Plan struct {
 	ExtraData       string   `json:"extra_data,omitempty"`
 	GetServerOutput bool     `json:"get_server_output,omitempty"`
 	Auth            *Auth    `json:"auth,omitempty"`
-	Extension       string   `json:"extension,omitempty"` // "" = offer it, "off" = plain iperf3
+	Extension       string   `json:"extension,omitempty"` // "" = offer it, "quiet" = offer it without events, "off" = plain iperf3
 	Queue           bool     `json:"queue,omitempty"`     // wait when the server is busy (extension)
 	MaxBytes        int64    `json:"max_bytes,omitempty"` // budget: the engine stops at it
 	MaxRate         int64    `json:"max_rate,omitempty"`  // budget: bit/s over all streams

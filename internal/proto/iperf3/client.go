@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -309,6 +310,9 @@ func (r *clientRun) buildParams() error {
 	r.params = ParamsOf(p, version)
 	if r.p.Extension != "off" {
 		h := &ClientHello{V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue}
+		if r.quiet() {
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureEvents })
+		}
 		if r.p.Streams > plan.MaxStreams {
 			h.Streams = r.p.Streams
 		}
@@ -335,6 +339,10 @@ func (r *clientRun) buildParams() error {
 	}
 	return nil
 }
+
+// quiet: neither end sends events. They share the test's path with its data, so where
+// nobody looks at them they are not worth the room that they take in a full queue.
+func (r *clientRun) quiet() bool { return r.p.Extension == "quiet" }
 
 // announce emits Connected: the conversation has begun.
 func (r *clientRun) announce() {

@@ -209,7 +209,7 @@ func (r *clientRun) build() error {
 		}
 	}
 	out := result.Sink(r.out)
-	if r.hello.has(FeatureClient) {
+	if r.hello.has(FeatureClient) && !r.quiet() {
 		r.frames = newFrameSender(FrameClient, func(b []byte) error {
 			err := r.ctl.send(b, r.to.Answer)
 			if err != nil {

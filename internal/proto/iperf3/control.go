@@ -192,6 +192,12 @@ func (c *control) next(ctx context.Context, idle time.Duration) (message, error)
 	}
 }
 
+// piece is how much of a message is handed to the system at once. Without Nagle's
+// algorithm each piece is a packet, so that documents pass where full-size packets
+// vanish without a word and only small ones get through (field case F10): 1280 bytes,
+// IPv6's least MTU, less the headers.
+const piece = 1200
+
 // send writes b whole within the given time. Frames and states share the connection,
 // so a writer waits for the one before it.
 func (c *control) send(b []byte, within time.Duration) error {
@@ -199,6 +205,12 @@ func (c *control) send(b []byte, within time.Duration) error {
 	defer c.wmu.Unlock()
 	if err := c.nc.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return err
+	}
+	for len(b) > piece {
+		if _, err := c.nc.Write(b[:piece]); err != nil {
+			return err
+		}
+		b = b[piece:]
 	}
 	_, err := c.nc.Write(b)
 	return err
