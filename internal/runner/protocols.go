@@ -22,6 +22,9 @@ var protocols = []protocol{
 }
 
 func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out result.Sink) error {
+	if r.Plain && p.Extension == "" {
+		p.Extension = "quiet" // the drop-in shows nothing of the other end's events
+	}
 	c := &iperf3.Client{
 		Plan: p, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Host: host.sample, Facts: host.facts, Now: r.Now,
 	}
