@@ -274,7 +274,7 @@ func (p *pending) closeAll() {
 	}
 }
 
-// visitors logs who came and was no client, at most one line per address and
+// visitors logs who came and was no client, at most visitorLines per address and
 // visitorPause, and bounded in all; what was left out is counted.
 type visitors struct {
 	log *slog.Logger
@@ -284,12 +284,14 @@ type visitors struct {
 }
 
 type visits struct {
-	last    time.Time
+	since   time.Time // of the present pause
+	lines   int       // in it
 	omitted int
 }
 
 const (
 	visitorPause = 10 * time.Second
+	visitorLines = 8
 	maxVisitors  = 256
 )
 
@@ -305,20 +307,25 @@ func (v *visitors) note(peer netip.Addr, what string, attrs ...any) {
 	if x == nil {
 		if len(v.seen) >= maxVisitors {
 			for a, old := range v.seen { // forget some; those that matter come back
-				if now.Sub(old.last) > visitorPause || len(v.seen) >= maxVisitors {
+				if now.Sub(old.since) > visitorPause || len(v.seen) >= maxVisitors {
 					delete(v.seen, a)
 				}
 			}
 		}
 		x = &visits{}
 		v.seen[peer] = x
-	} else if now.Sub(x.last) < visitorPause {
+	}
+	if now.Sub(x.since) >= visitorPause {
+		x.since, x.lines = now, 0
+	}
+	if x.lines >= visitorLines {
 		x.omitted++
 		v.mu.Unlock()
 		return
 	}
 	omitted := x.omitted
-	x.last, x.omitted = now, 0
+	x.lines++
+	x.omitted = 0
 	v.mu.Unlock()
 	attrs = append([]any{"from", peer.String(), "what", what}, attrs...)
 	if omitted > 0 {

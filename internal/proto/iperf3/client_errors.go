@@ -43,13 +43,20 @@ func (r *clientRun) serverError(w WireError) *result.Error {
 		}
 	case e.Number == codeTotalRate:
 		e.Code = "limit"
-		e.Text = "the server allows less than this rate: " + e.Text[len("the server says: "):]
-		if r.p.Bitrate > 0 {
-			e.Text += fmt.Sprintf(" (asked were %d streams of %d bit/s)", r.p.Streams, r.p.Bitrate)
+		e.Text = "the server allows less than this rate"
+		if l := r.limits(); l.MaxRate > 0 {
+			e.Text = fmt.Sprintf("the server allows %d bit/s together", l.MaxRate)
+		}
+		if each := max(r.p.Bitrate, r.p.FQRate); each > 0 {
+			n := int64(len(directions(r.p.Direction, r.p.Streams)))
+			e.Text += fmt.Sprintf(", asked for were %d bit/s (streams: %d of %d bit/s)", n*each, n, each)
 		}
 	case e.Number == codeMaxDuration:
 		e.Code = "limit"
 		e.Text = fmt.Sprintf("the server allows only shorter tests than the %v asked for", r.p.Duration+r.p.Omit)
+		if l := r.limits(); l.MaxDuration > 0 {
+			e.Text = fmt.Sprintf("the server allows tests of %v at most, asked for were %v", time.Duration(l.MaxDuration*float64(time.Second)), r.p.Duration+r.p.Omit)
+		}
 		if r.p.Duration == 0 {
 			e.Text = "the server wants a time limit: give one"
 		}
@@ -62,6 +69,14 @@ func (r *clientRun) serverError(w WireError) *result.Error {
 		e.Code = "server-error"
 	}
 	return e
+}
+
+// limits are what a fullbore server said it allows.
+func (r *clientRun) limits() Limits {
+	if r.hello == nil || r.hello.Limits == nil {
+		return Limits{}
+	}
+	return *r.hello.Limits
 }
 
 // trimColon takes off the ": " that iperf3 leaves when there is no errno.

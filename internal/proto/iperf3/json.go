@@ -62,7 +62,7 @@ var errNotObject = errors.New("not an object")
 
 // decodeObject reads the first JSON value of data. The values alias data or copies of it.
 func decodeObject(data []byte) (object, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = escapeControls(bytes.TrimPrefix(data, []byte("\ufeff")))
 	dec := json.NewDecoder(bytes.NewReader(data))
 	tok, err := dec.Token()
 	if err != nil {
@@ -90,6 +90,40 @@ func decodeObject(data []byte) (object, error) {
 		return nil, jsonError(err)
 	}
 	return obj, nil
+}
+
+// escapeControls makes control characters inside strings proper JSON: iperf3's library
+// reads and writes them as they are, and a name with one must not end a test (field case
+// F47). Line ends and tabs survive, others become U+FFFD.
+func escapeControls(data []byte) []byte {
+	var out []byte
+	inside, done := false, 0
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case c == '"':
+			inside = !inside
+		case inside && c == '\\':
+			i++ // what it escapes
+		case inside && c < ' ':
+			out = append(out, data[done:i]...)
+			switch c {
+			case '\n':
+				out = append(out, '\\', 'n')
+			case '\r':
+				out = append(out, '\\', 'r')
+			case '\t':
+				out = append(out, '\\', 't')
+			default:
+				out = append(out, "\ufffd"...)
+			}
+			done = i + 1
+		}
+	}
+	if done == 0 {
+		return data
+	}
+	return append(out, data[done:]...)
 }
 
 func jsonError(err error) error {

@@ -258,10 +258,8 @@ func (t *session) policy() error {
 	case pol.MaxDuration > 0 && p.Duration+p.Omit > pol.MaxDuration:
 		return limit(codeMaxDuration, "%v asked for, allowed are %v", p.Duration+p.Omit, pol.MaxDuration)
 	}
-	for _, most := range []int64{pol.RateLimit, pol.MaxRate} {
-		if most > 0 && flows*max(p.Bitrate, p.FQRate) > most {
-			return limit(codeTotalRate, "%d streams of %d bit/s asked for, allowed are %d bit/s together", flows, max(p.Bitrate, p.FQRate), most)
-		}
+	if each, most := max(p.Bitrate, p.FQRate), lowest(pol.RateLimit, pol.MaxRate); most > 0 && flows*each > most {
+		return limit(codeTotalRate, "%d bit/s asked for (streams: %d of %d bit/s), allowed are %d bit/s together", flows*each, flows, each, most)
 	}
 	if pol.Send != plan.SendCopy && p.Send == plan.SendCopy {
 		t.plan.Send = pol.Send
@@ -276,6 +274,14 @@ func (t *session) policy() error {
 	t.plan.ReceiveTimeout, t.plan.SendTimeout = pol.ReceiveTimeout, pol.SendTimeout
 	t.plan.Port = t.local.Port
 	return nil
+}
+
+// lowest is the lower of two limits of which 0 is none.
+func lowest(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // queueBeat is how often a waiting client hears of its place.
@@ -396,32 +402,40 @@ func (t *session) greet() error {
 	t.s.mu.Lock()
 	t.s.creating[t] = struct{}{} // streams may come from now on
 	t.s.mu.Unlock()
-	var b []byte
-	if t.hello != nil {
-		var nonce, id [8]byte
-		_, _ = rand.Read(nonce[:])
-		_, _ = rand.Read(id[:])
-		now := t.s.now()
-		h := ServerHello{
-			V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(id[:]), Nonce: hex.EncodeToString(nonce[:]),
-			Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
-		}
-		pol := t.s.Policy
-		if l := (Limits{MaxRate: pol.MaxRate, MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}); l != (Limits{}) {
-			h.Limits = &l
-		}
-		doc, err := json.Marshal(h)
-		if err != nil {
-			return fmt.Errorf("iperf3: encode hello: %w", err)
-		}
-		b = AppendFrame(b, FrameHello, doc)
-		t.greeted.Store(true)
+	b, err := t.answerHello()
+	if err != nil {
+		return err
 	}
+	t.greeted.Store(len(b) > 0)
 	b = append(b, byte(StateCreateStreams))
 	if err := t.ctl.send(b, t.s.to.Answer); err != nil {
 		return t.closedError(err)
 	}
 	return nil
+}
+
+// answerHello is the hello frame for a client that offered the extension, else nothing.
+func (t *session) answerHello() ([]byte, error) {
+	if t.hello == nil {
+		return nil, nil
+	}
+	var nonce, id [8]byte
+	_, _ = rand.Read(nonce[:])
+	_, _ = rand.Read(id[:])
+	now := t.s.now()
+	h := ServerHello{
+		V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(id[:]), Nonce: hex.EncodeToString(nonce[:]),
+		Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
+	}
+	pol := t.s.Policy
+	if l := (Limits{MaxRate: lowest(pol.RateLimit, pol.MaxRate), MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}); l != (Limits{}) {
+		h.Limits = &l
+	}
+	doc, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("iperf3: encode hello: %w", err)
+	}
+	return AppendFrame(nil, FrameHello, doc), nil
 }
 
 // clockStart is the zero of Clock.Mono: a constant of the process.

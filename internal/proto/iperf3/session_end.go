@@ -66,7 +66,11 @@ func (t *session) parting(ctx context.Context, e *result.Error) []byte {
 	case e.Number == codeCtrlClose, e.Number == codeClientTerm:
 		return nil
 	}
-	return AppendError(nil, WireError{Code: int32(e.Number), Errno: int32(e.Errno)})
+	var b []byte
+	if e.Code == "limit" && !t.greeted.Load() {
+		b, _ = t.answerHello() // its limits say more than the code (field case F53)
+	}
+	return AppendError(b, WireError{Code: int32(e.Number), Errno: int32(e.Errno)})
 }
 
 // lastWords says b, if anything, and closes the connection so that it can be read.
