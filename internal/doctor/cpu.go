@@ -9,7 +9,7 @@ import (
 
 func processor(p *patient) []Check {
 	if p.Host.CPUModel == "" && p.Host.Cores == 0 {
-		return unseen("not readable", "lscpu")
+		return unseen("not readable", p.command("lscpu", "Get-CimInstance Win32_Processor"))
 	}
 	c := Check{Status: OK, Found: fmt.Sprintf("%s, %d %s", p.Host.CPUModel, p.Host.Cores, plural(p.Host.Cores, "core", "cores"))}
 	if p.Host.CPUModel == "" {
@@ -33,7 +33,7 @@ func governor(p *patient) []Check {
 	case g == "" && p.virtual():
 		return one(Check{Status: Info, Found: "the hypervisor decides", Why: "The clock frequency is not this machine's to set; the host's governor matters."})
 	case g == "":
-		return unseen("no frequency control visible", "cpupower frequency-info")
+		return unseen("no frequency control visible", p.command("cpupower frequency-info", "powercfg /getactivescheme"))
 	case g == "performance" || g == "high performance" || g == "ultimate performance":
 		return one(Check{Status: OK, Found: found})
 	case p.windows():
@@ -96,7 +96,7 @@ func quotaAdvice(q *oshost.Quota, container string, cores int) string {
 func machine(p *patient) []Check {
 	switch v := p.Host.Virtual; v {
 	case "":
-		return unseen("whether this is a virtual machine is not visible", "systemd-detect-virt")
+		return unseen("whether this is a virtual machine is not visible", p.command("systemd-detect-virt", "Get-CimInstance Win32_ComputerSystem | Format-List Manufacturer,Model"))
 	case "none":
 		c := Check{Status: OK, Found: "bare metal"}
 		if p.CPU.Container != "" {

@@ -90,6 +90,14 @@ type patient struct {
 // windows reports whether the commands must be Windows'.
 func (p *patient) windows() bool { return p.Host.OS == "windows" }
 
+// command chooses the one for this system.
+func (p *patient) command(linux, windows string) string {
+	if p.windows() {
+		return windows
+	}
+	return linux
+}
+
 // hardware lists the interfaces that are cards, not software on top of them.
 func (p *patient) hardware() []*oshost.NIC {
 	var out []*oshost.NIC

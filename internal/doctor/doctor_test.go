@@ -149,7 +149,7 @@ var cases = map[string][]ruleCase{
 	},
 	"pcie-slot": {
 		{"wide enough", asIs, Goal{}, OK, "63.0 Gbit/s"},
-		{"one lane", nic(func(n *oshost.NIC) { n.PCIeBPS = p(int64(7_876_923_076)) }), Goal{}, Change, "more lanes"},
+		{"one lane", nic(func(n *oshost.NIC) { n.PCIeBPS = p(int64(7_876_923_076)) }), Goal{}, Change, "lspci -vv"},
 		{"narrowed to about the link", nic(func(n *oshost.NIC) { n.PCIeBPS = p(int64(28_000_000_000)) }), Goal{}, Info, "about as fast"},
 	},
 	"mtu": {
@@ -441,6 +441,37 @@ func TestLinesAreComplete(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Windows users are told Windows' commands, whatever is found.
+func TestWindowsCommands(t *testing.T) {
+	foreign := []string{"ethtool", "sysctl", "ip link", "ip route", "/sys/", "/proc/", "lspci", "lscpu", "systemd", "journalctl", "cpupower", "nft", "tc -s", "ulimit", "numactl"}
+	fixes := 0
+	for docs, list := range cases {
+		for _, c := range list {
+			inv := load(t, "server-25g")
+			inv.NICs[0].IRQ, inv.NICs[0].Rings, inv.NICs[0].RPSCPUs, inv.NICs[0].XPSQueues = nil, nil, nil, nil // Windows does not tell
+			inv.NICs[0].Channels, inv.CPU.NUMANodes, inv.CPU.CurMHz, inv.Quota, inv.Conntrack = nil, nil, nil, nil, nil
+			windowsHost(inv)
+			if strings.Contains("link-speed duplex link-errors link-stability network-card pcie-slot mtu rss tso checksum-offload processor governor virtual-machine firewall autotuning-level", docs) {
+				c.change(inv)
+				inv.Host.OS = "windows"
+			}
+			for _, got := range Examine(inv, c.goal) {
+				if got.Fix != "" {
+					fixes++
+				}
+				for _, word := range foreign {
+					if strings.Contains(got.Fix, word) {
+						t.Errorf("%s/%s: a Windows host is told %q", docs, c.name, got.Fix)
+					}
+				}
+			}
+		}
+	}
+	if fixes < 100 {
+		t.Errorf("only %d commands were looked at", fixes)
 	}
 }
 

@@ -11,7 +11,7 @@ func rate(bps int64) string { return units.BitRate(bps).String() }
 
 func linkSpeed(p *patient) []Check {
 	if len(p.NICs) == 0 {
-		return unseen("no interface leads to the peer", "ip route get ADDRESS")
+		return unseen("no interface leads to the peer", p.command("ip route get ADDRESS", "Find-NetRoute -RemoteIPAddress ADDRESS"))
 	}
 	var out []Check
 	for _, n := range p.hardware() {
@@ -20,18 +20,18 @@ func linkSpeed(p *patient) []Check {
 		case n.State == "down":
 			c.Status, c.Found = Change, n.Name+" is down"
 			c.Why = "No packet leaves by it."
-			c.Fix = "ip link set " + n.Name + " up"
+			c.Fix = p.command("ip link set "+n.Name+" up", "Enable-NetAdapter -Name '"+n.Name+"'")
 		case n.SpeedBPS == nil && (p.virtual() || n.Kind == oshost.KindWireless):
 			c.Status, c.Found = Info, n.Name+" has no fixed speed"
 			c.Why = "The limit is set elsewhere (hypervisor, cloud size, radio): know it before judging a number."
 		case n.SpeedBPS == nil:
 			c.Status, c.Found = Unknown, "speed of "+n.Name+" not reported"
-			c.Fix = "ethtool " + n.Name
+			c.Fix = p.command("ethtool "+n.Name, "Get-NetAdapter -Name '"+n.Name+"' | Format-List LinkSpeed,FullDuplex")
 		case n.MaxBPS != nil && *n.SpeedBPS < *n.MaxBPS && !n.Nominal:
 			c.Status = Change
 			c.Found = fmt.Sprintf("%s negotiated %s, the card can do %s", n.Name, rate(*n.SpeedBPS), rate(*n.MaxBPS))
 			c.Why = "A damaged cable, a slower port or fixed settings on one side: layer 1 comes first."
-			c.Fix = fmt.Sprintf("ethtool -s %s autoneg on; ethtool %s", n.Name, n.Name)
+			c.Fix = p.negotiate(n) + p.command("; ethtool "+n.Name, "")
 		case int64(p.goal.Rate) > *n.SpeedBPS && len(p.hardware()) == 1:
 			c.Status = Change
 			c.Found = fmt.Sprintf("%s runs at %s, less than the %s asked for", n.Name, rate(*n.SpeedBPS), p.goal.Rate)
@@ -50,6 +50,12 @@ func linkSpeed(p *patient) []Check {
 	return out
 }
 
+// negotiate is the command that lets the two sides agree again.
+func (p *patient) negotiate(n *oshost.NIC) string {
+	return p.command("ethtool -s "+n.Name+" autoneg on",
+		"Set-NetAdapterAdvancedProperty -Name '"+n.Name+"' -DisplayName 'Speed & Duplex' -DisplayValue 'Auto Negotiation'")
+}
+
 // virtual reports whether this is a virtual machine; unknown counts as not.
 func (p *patient) virtual() bool { return p.Host.Virtual != "" && p.Host.Virtual != "none" }
 
@@ -66,7 +72,7 @@ func duplex(p *patient) []Check {
 			out = append(out, Check{
 				On: n.Name, Status: Change, Found: n.Name + " runs half duplex",
 				Why: "One side negotiates and the other does not, or a hub is in between: collisions under load, and each direction disturbs the other.",
-				Fix: "ethtool -s " + n.Name + " autoneg on",
+				Fix: p.negotiate(n),
 			})
 		case n.Duplex == "full":
 			out = append(out, Check{On: n.Name, Status: OK, Found: n.Name + " full duplex"})
@@ -88,10 +94,7 @@ func linkErrors(p *patient) []Check {
 		if bad > 0 && float64(bad) > 1e-6*float64(e.RxPackets) {
 			c.Status = Change
 			c.Why = "Frames arrive damaged: cable, connector, optic or duplex. TCP reads that as congestion; loss of 1 in 10 000 already costs a fast path most of its rate."
-			c.Fix = "ethtool -S " + n.Name + " | grep -iE 'err|crc|fail'"
-			if p.windows() {
-				c.Fix = "netstat -e"
-			}
+			c.Fix = p.command("ethtool -S "+n.Name+" | grep -iE 'err|crc|fail'", "netstat -e")
 		}
 		if e.TxErrors > 0 && c.Status == OK {
 			c.Status, c.Found = Info, fmt.Sprintf("%s: %d transmit errors", n.Name, e.TxErrors)
@@ -111,7 +114,7 @@ func linkStability(p *patient) []Check {
 		out = append(out, Check{
 			On: n.Name, Status: Change, Found: fmt.Sprintf("%s lost or found its link %d times since boot", n.Name, n.Errors.Carrier),
 			Why: "A link that comes and goes breaks long runs: cable, optic, port or energy saving.",
-			Fix: "journalctl -k | grep " + n.Name,
+			Fix: p.command("journalctl -k | grep "+n.Name, "Get-WinEvent -LogName System | Where-Object Message -match 'network link'"),
 		})
 	}
 	return out
@@ -122,7 +125,7 @@ func networkCard(p *patient) []Check {
 	for _, n := range p.hardware() {
 		c := Check{On: n.Name, Status: OK, Found: describe(n)}
 		if n.Model == "" && n.Driver == "" {
-			c.Status, c.Fix = Unknown, "lspci -nnk | grep -iA3 net"
+			c.Status, c.Fix = Unknown, p.command("lspci -nnk | grep -iA3 net", "Get-NetAdapter | Format-List InterfaceDescription,DriverInformation")
 		}
 		if n.Emulated {
 			c.Status = Change
@@ -174,7 +177,8 @@ func pcieSlot(p *patient) []Check {
 		case *n.PCIeBPS < *n.SpeedBPS:
 			c.Status = Change
 			c.Why = fmt.Sprintf("The slot carries less than the card's %s, before the bus's own overhead.", rate(*n.SpeedBPS))
-			c.Fix = "move the card to a slot with more lanes: lspci -vv -s BUS | grep -i lnksta"
+			c.Fix = p.command("lspci -vv -s BUS | grep -i lnksta", "Get-NetAdapterHardwareInfo")
+			c.Why += " Move it to a slot with more lanes."
 		case n.PCIeMax != nil && *n.PCIeBPS < *n.PCIeMax && float64(*n.PCIeBPS) < 1.2*float64(*n.SpeedBPS):
 			c.Status = Info
 			c.Why = fmt.Sprintf("The card could use %s; with the bus's overhead this slot is about as fast as the link.", rate(*n.PCIeMax))
@@ -195,17 +199,14 @@ func mtu(p *patient) []Check {
 	case n.MTU < 1280:
 		c.Status = Change
 		c.Why = "IPv6 needs 1280 bytes, and small packets cost CPU for each."
-		c.Fix = "ip link set " + n.Name + " mtu 1500"
+		c.Fix = p.command("ip link set "+n.Name+" mtu 1500", "netsh interface ipv4 set subinterface \""+n.Name+"\" mtu=1500")
 	case n.MTU < 1500:
 		c.Status = Info
 		c.Why = "A tunnel or a cloud network takes the rest; both ends and all between must agree."
 	case n.MTU > 1500:
 		c.Status = Info
 		c.Why = "Jumbo frames work only when both ends and every switch between have them; on one side only, large packets vanish."
-		c.Fix = fmt.Sprintf("ping -M do -s %d PEER", n.MTU-28)
-		if p.windows() {
-			c.Fix = fmt.Sprintf("ping -f -l %d PEER", n.MTU-28)
-		}
+		c.Fix = p.command(fmt.Sprintf("ping -M do -s %d PEER", n.MTU-28), fmt.Sprintf("ping -f -l %d PEER", n.MTU-28))
 	}
 	return one(c)
 }

@@ -30,10 +30,8 @@ func queues(p *patient) []Check {
 		case now < want && demanding:
 			c.Status = Change
 			c.Why = "One queue is one core: a few gigabits, then packets are dropped while other cores idle."
-			c.Fix = fmt.Sprintf("ethtool -L %s combined %d", n.Name, want)
-			if p.windows() {
-				c.Fix = fmt.Sprintf("Set-NetAdapterRss -Name '%s' -NumberOfReceiveQueues %d", n.Name, want)
-			}
+			c.Fix = p.command(fmt.Sprintf("ethtool -L %s combined %d", n.Name, want),
+				fmt.Sprintf("Set-NetAdapterRss -Name '%s' -NumberOfReceiveQueues %d", n.Name, want))
 		case now == 1 && p.Host.Cores > 1 && n.RPSCPUs != nil && *n.RPSCPUs < 2 && demanding:
 			c.Status = Change
 			c.Found += ", and packets are not steered to other cores"
@@ -59,10 +57,7 @@ func receiveHashing(p *patient) []Check {
 		if *n.RSSQueues < min(*n.Queues, p.wantedQueues()) {
 			c.Status = Change
 			c.Why = "The other queues and their cores receive nothing."
-			c.Fix = fmt.Sprintf("ethtool -X %s equal %d", n.Name, *n.Queues)
-			if p.windows() {
-				c.Fix = fmt.Sprintf("Enable-NetAdapterRss -Name '%s'", n.Name)
-			}
+			c.Fix = p.command(fmt.Sprintf("ethtool -X %s equal %d", n.Name, *n.Queues), "Enable-NetAdapterRss -Name '"+n.Name+"'")
 		}
 		out = append(out, c)
 	}
@@ -155,10 +150,7 @@ func offload(p *patient, feature, word, cost string) []Check {
 			c.Status, c.Found, c.Why = Info, n.Name+": this card or driver has none", cost
 		default:
 			c.Status, c.Found, c.Why = Change, n.Name+": off", cost
-			c.Fix = fmt.Sprintf("ethtool -K %s %s on", n.Name, word)
-			if p.windows() {
-				c.Fix = "Enable-NetAdapter" + word + " -Name '" + n.Name + "'"
-			}
+			c.Fix = p.command(fmt.Sprintf("ethtool -K %s %s on", n.Name, word), "Enable-NetAdapter"+word+" -Name '"+n.Name+"'")
 		}
 		out = append(out, c)
 	}
@@ -166,11 +158,7 @@ func offload(p *patient, feature, word, cost string) []Check {
 }
 
 func segmentation(p *patient) []Check {
-	word := "tso"
-	if p.windows() {
-		word = "Lso"
-	}
-	out := offload(p, oshost.TSO, word, "The kernel cuts each packet itself: several times the CPU per byte when sending.")
+	out := offload(p, oshost.TSO, p.command("tso", "Lso"), "The kernel cuts each packet itself: several times the CPU per byte when sending.")
 	for i := range out {
 		// Below a few gigabits the kernel's own segmentation is cheap enough, and some
 		// drivers (r8169) leave TSO off because of faulty hardware.
@@ -210,9 +198,8 @@ func receiveMerging(p *patient) []Check {
 }
 
 func checksums(p *patient) []Check {
-	word := map[bool][2]string{false: {"rx", "tx"}, true: {"ChecksumOffload", "ChecksumOffload"}}[p.windows()]
-	rx := offload(p, oshost.RxChecksum, word[0], "The kernel sums every byte it receives, and GRO does not work without.")
-	tx := offload(p, oshost.TxChecksum, word[1], "The kernel sums every byte it sends, and TSO does not work without.")
+	rx := offload(p, oshost.RxChecksum, p.command("rx", "ChecksumOffload"), "The kernel sums every byte it receives, and GRO does not work without.")
+	tx := offload(p, oshost.TxChecksum, p.command("tx", "ChecksumOffload"), "The kernel sums every byte it sends, and TSO does not work without.")
 	for i := range rx {
 		rx[i].Name = "check sums, receiving"
 	}
@@ -254,10 +241,7 @@ func firewall(p *patient) []Check {
 }
 
 func firewallLook(p *patient) string {
-	if p.windows() {
-		return "netsh advfirewall show allprofiles state"
-	}
-	return "nft list ruleset | head"
+	return p.command("nft list ruleset | head", "netsh advfirewall show allprofiles state")
 }
 
 // firewallOpen is the command for the filter that was seen.

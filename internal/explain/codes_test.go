@@ -134,24 +134,20 @@ func typeName(e ast.Expr, inResult bool) string {
 	return ""
 }
 
-// codesIn calls found for every code of a Notice or Error that the package makes:
-// in literals, in lists of literals, and by assignment to a field called Code.
+// codesIn calls found for every code of a Notice or Error that the package makes: in
+// literals, in lists of literals, by assignment to a field called Code, and by calls of
+// functions that put one of their parameters there.
 func (s *source) codesIn(all map[string]*source, found func(kind, code string)) {
-	inResult := s.path == "result"
+	makers := s.makers()
 	for _, f := range s.files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch x := n.(type) {
 			case *ast.CompositeLit:
-				kind := typeName(x.Type, inResult)
-				if kind != "Notice" && kind != "Error" {
-					return true
-				}
-				for _, elt := range x.Elts {
-					if inner, ok := elt.(*ast.CompositeLit); ok && inner.Type == nil {
-						s.codeOf(inner, all, kind, found)
+				s.literals(x, func(kind string, code ast.Expr) {
+					if v, ok := s.value(code, all); ok {
+						found(kind, v)
 					}
-				}
-				s.codeOf(x, all, kind, found)
+				})
 			case *ast.AssignStmt:
 				for i, l := range x.Lhs {
 					if sel, ok := l.(*ast.SelectorExpr); ok && sel.Sel.Name == "Code" && len(x.Lhs) == len(x.Rhs) {
@@ -160,24 +156,89 @@ func (s *source) codesIn(all map[string]*source, found func(kind, code string)) 
 						}
 					}
 				}
+			case *ast.CallExpr:
+				if m, ok := makers[calledName(x)]; ok && m.arg < len(x.Args) {
+					if v, ok := s.value(x.Args[m.arg], all); ok {
+						found(m.kind, v)
+					}
+				}
 			}
 			return true
 		})
 	}
 }
 
-func (s *source) codeOf(lit *ast.CompositeLit, all map[string]*source, kind string, found func(kind, code string)) {
+// literals calls f with the expression of Code in every Notice or Error of a literal.
+func (s *source) literals(lit *ast.CompositeLit, f func(kind string, code ast.Expr)) {
+	kind := typeName(lit.Type, s.path == "result")
+	if kind != "Notice" && kind != "Error" {
+		return
+	}
+	list := []*ast.CompositeLit{lit}
 	for _, elt := range lit.Elts {
-		kv, ok := elt.(*ast.KeyValueExpr)
-		if !ok {
-			continue
+		if inner, ok := elt.(*ast.CompositeLit); ok && inner.Type == nil {
+			list = append(list, inner)
 		}
-		if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Code" {
-			if v, ok := s.value(kv.Value, all); ok {
-				found(kind, v)
+	}
+	for _, l := range list {
+		for _, elt := range l.Elts {
+			kv, ok := elt.(*ast.KeyValueExpr)
+			if !ok {
+				continue
+			}
+			if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Code" {
+				f(kind, kv.Value)
 			}
 		}
 	}
+}
+
+// maker is a function that puts its argument number arg into a code.
+type maker struct {
+	kind string
+	arg  int
+}
+
+// makers finds them by the name of the function.
+func (s *source) makers() map[string]maker {
+	out := map[string]maker{}
+	for _, f := range s.files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			params := map[string]int{}
+			for _, field := range fn.Type.Params.List {
+				for _, name := range field.Names {
+					params[name.Name] = len(params)
+				}
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.CompositeLit); ok {
+					s.literals(lit, func(kind string, code ast.Expr) {
+						if id, ok := code.(*ast.Ident); ok {
+							if i, ok := params[id.Name]; ok {
+								out[fn.Name.Name] = maker{kind, i}
+							}
+						}
+					})
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+func calledName(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
 }
 
 func explained(word string, kinds ...Kind) bool {

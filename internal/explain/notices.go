@@ -8,6 +8,10 @@ var notices = []Topic{
 		Do:   "Name the address you mean, or choose a family with -4 or -6.",
 	},
 	{
+		Word: "affinity-unavailable",
+		Text: "Workers were to be bound to certain CPUs (-A), and this system does not offer that: its scheduler places them.",
+	},
+	{
 		Word: "competing-load",
 		Text: "A core was full, but not with this test: other programs took the processor. In containers and namespaces both ends share the machine's cores.",
 		Do:   "Stop the others, or measure again when they are quiet. Compare the process's own share with the core's.",
@@ -22,6 +26,11 @@ var notices = []Topic{
 		Word: "counter-missing",
 		Text: "A counter that would explain the result cannot be read on that host: the kernel is too old, the system has none, or a container hides it. The values are null, not 0.",
 		See:  []string{"counter_missing"},
+	},
+	{
+		Word: "details-thinned",
+		Text: "With so many streams an interval carries the kernel's details (TCP_INFO) of the slowest streams only, because reading all of them would disturb the test. Bytes are complete, and so are the details at the end.",
+		Do:   "Nothing; fewer streams give all details.",
 	},
 	{
 		Word: "discard-unavailable",

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -66,10 +67,15 @@ func (k *liveKernel) route(peer netip.Addr) (string, error) {
 		return "", errNoRoute
 	}
 	peer = peer.Unmap()
-	if peer.Zone() != "" { // a scoped address names its interface
-		if i, err := net.InterfaceByName(peer.Zone()); err == nil {
-			return i.Name, nil
+	if zone := peer.Zone(); zone != "" { // a scoped address names its interface, or numbers it
+		i, err := net.InterfaceByName(zone)
+		if n, nerr := strconv.Atoi(zone); err != nil && nerr == nil {
+			i, err = net.InterfaceByIndex(n)
 		}
+		if err != nil {
+			return "", fmt.Errorf("route to %s: %w", peer, err)
+		}
+		return i.Name, nil
 	}
 	routes, err := netlink.RouteGet(peer.WithZone("").AsSlice())
 	if err != nil {

@@ -376,3 +376,35 @@ func TestSamplerClosesItsFiles(t *testing.T) {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
+
+// A sample must stay cheap: it is taken while the engine runs.
+func TestSampleAllocations(t *testing.T) {
+	now := time.Now()
+	s := NewSampler(SamplerOptions{Interface: "lo", Now: func() time.Time { now = now.Add(time.Second); return now }})
+	defer s.Close()
+	if n := testing.AllocsPerRun(100, func() { s.Sample() }); n > 20 {
+		t.Errorf("%v allocations per sample, want at most 20", n)
+	}
+}
+
+// The running machine towards itself: what every Linux must tell without privileges.
+func TestTakeLive(t *testing.T) {
+	inv := Take(context.Background(), netip.MustParseAddr("127.0.0.1"))
+	if len(inv.NICs) != 1 || inv.NICs[0].Name != "lo" || inv.NICs[0].Kind != KindLoopback || inv.NICs[0].SpeedBPS != nil {
+		t.Errorf("interfaces: %+v", inv.NICs)
+	}
+	if inv.Recorded || inv.Peer != "127.0.0.1" || inv.Host.NIC == nil {
+		t.Errorf("inventory: %+v", inv)
+	}
+	if inv.TCP.ReadMem == nil || inv.TCP.Congestion == "" || inv.Files == nil || inv.Clock == nil || inv.Clock.Synced == nil || inv.Services == nil {
+		t.Errorf("TCP %+v, files %v, clock %+v, services %v; missing: %v", inv.TCP, inv.Files, inv.Clock, inv.Services, inv.Missing)
+	}
+	for _, scoped := range []string{"fe80::1%lo", "fe80::1%1"} {
+		if name, err := InterfaceTo(netip.MustParseAddr(scoped)); err != nil || name != "lo" {
+			t.Errorf("interface to %s: %q, %v", scoped, name, err)
+		}
+	}
+	if gone, err := InterfaceTo(netip.MustParseAddr("fe80::1%nosuchif")); err == nil {
+		t.Errorf("a scope that does not exist leads to %q", gone)
+	}
+}
