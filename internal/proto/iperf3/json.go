@@ -115,7 +115,7 @@ func escapeControls(data []byte) []byte {
 			case '\t':
 				out = append(out, '\\', 't')
 			default:
-				out = append(out, "\ufffd"...)
+				out = append(out, `\ufffd`...)
 			}
 			done = i + 1
 		}
