@@ -82,18 +82,21 @@ type Plan struct {
 	Interval time.Duration `json:"interval,omitempty"` // default 1 s
 	OneRow   bool          `json:"one_row,omitempty"`  // a single interval for the whole test (iperf3 -i 0)
 
-	BlockSize   int    `json:"block_size,omitempty"` // default 128 KiB for TCP, path-derived for UDP
-	Bitrate     int64  `json:"bitrate,omitempty"`    // per stream, payload bit/s; 0 = unlimited (UDP on iperf3's wire: see RateSet)
-	RateSet     bool   `json:"rate_set,omitempty"`   // Bitrate was given, even as 0
-	Burst       int    `json:"burst,omitempty"`      // 1…1000 blocks back to back
-	FQRate      int64  `json:"fq_rate,omitempty"`    // SO_MAX_PACING_RATE, bit/s per stream
-	PacingTimer int64  `json:"pacing_timer_us,omitempty"`
-	Window      int64  `json:"window,omitempty"` // SO_SNDBUF and SO_RCVBUF
-	MSS         int    `json:"mss,omitempty"`
-	NoDelay     bool   `json:"no_delay,omitempty"`
-	Congestion  string `json:"congestion,omitempty"`
-	TOS         int    `json:"tos,omitempty"`
-	FlowLabel   int    `json:"flow_label,omitempty"`
+	BlockSize   int   `json:"block_size,omitempty"` // default 128 KiB for TCP, path-derived for UDP
+	Bitrate     int64 `json:"bitrate,omitempty"`    // per stream, payload bit/s; 0 = unlimited (UDP on iperf3's wire: see RateSet)
+	RateSet     bool  `json:"rate_set,omitempty"`   // Bitrate was given, even as 0
+	Burst       int   `json:"burst,omitempty"`      // 1…1000 blocks back to back
+	FQRate      int64 `json:"fq_rate,omitempty"`    // SO_MAX_PACING_RATE, bit/s per stream
+	PacingTimer int64 `json:"pacing_timer_us,omitempty"`
+	Window      int64 `json:"window,omitempty"` // SO_SNDBUF and SO_RCVBUF
+	// StrictWindow ends the test when the system grants less than Window, as iperf3 does;
+	// else that is a notice.
+	StrictWindow bool   `json:"strict_window,omitempty"`
+	MSS          int    `json:"mss,omitempty"`
+	NoDelay      bool   `json:"no_delay,omitempty"`
+	Congestion   string `json:"congestion,omitempty"`
+	TOS          int    `json:"tos,omitempty"`
+	FlowLabel    int    `json:"flow_label,omitempty"`
 	// Affinity: CPUs for this end's workers; RemoteAffinity: the one CPU asked of the
 	// peer (iperf3 knows no lists). nil = none.
 	Affinity       []int   `json:"affinity,omitempty"`

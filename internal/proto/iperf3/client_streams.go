@@ -81,6 +81,10 @@ func (r *clientRun) openStream(ctx context.Context, i int, indexed bool) (*osnet
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := r.granted(conn); err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
 	greeting := r.cookie[:]
 	if indexed {
 		greeting = binary.BigEndian.AppendUint32(append([]byte{}, greeting...), uint32(i))
@@ -92,6 +96,22 @@ func (r *clientRun) openStream(ctx context.Context, i int, indexed bool) (*osnet
 	}
 	_ = conn.Net().SetWriteDeadline(time.Time{})
 	return conn, notices, nil
+}
+
+// granted is the fault of a stream whose buffers are smaller than they must be (iperf3:
+// IESETBUF2, iperf_tcp.c, iperf_tcp_connect).
+func (r *clientRun) granted(c *osnet.Conn) error {
+	if !r.p.StrictWindow {
+		return nil
+	}
+	snd, rcv, err := c.Buffers()
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be read cannot be held against the system
+	}
+	if w := osnet.Clamped(r.p.Window, snd, rcv); w != nil && w.BelowReported() {
+		return &result.Error{Code: "option", Number: codeBufferMismatch, Text: w.Error()}
+	}
+	return nil
 }
 
 // streamError prefers what the server says on the control connection to what the

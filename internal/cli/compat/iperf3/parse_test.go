@@ -110,7 +110,7 @@ func TestClientPlan(t *testing.T) {
 		{"-i 0", plan.Plan{OneRow: true}},
 		{"-i 0 -i 1", plan.Plan{Interval: time.Second}},
 		{"'-i 1'", plan.Plan{Interval: time.Second}}, // one argv element
-		{"'-w 2M'", plan.Plan{Window: 2 << 20}},
+		{"'-w 2M'", plan.Plan{Window: 2 << 20, StrictWindow: true}},
 		{"-uR -P2 --time=1 --bitr 1M -i0", plan.Plan{
 			Transport: plan.UDP, Direction: plan.Down, Streams: 2, Duration: time.Second, Bitrate: 1e6, RateSet: true, OneRow: true,
 		}},
@@ -136,7 +136,7 @@ func TestClientPlan(t *testing.T) {
 		{"-P 8.0", plan.Plan{Streams: 8}},
 		{"-R", plan.Plan{Direction: plan.Down}},
 		{"--bidir", plan.Plan{Direction: plan.Both}},
-		{"-w 512M", plan.Plan{Window: 512 << 20}},
+		{"-w 512M", plan.Plan{Window: 512 << 20, StrictWindow: true}},
 		{"-B 192.0.2.1%eth1", plan.Plan{BindHost: "192.0.2.1", BindDev: "eth1"}},
 		{"-B fe80::1%eth1", plan.Plan{BindHost: "fe80::1%eth1"}},
 		{"--bind-dev eth0 --cport 4000", plan.Plan{BindDev: "eth0", ClientPort: 4000}},

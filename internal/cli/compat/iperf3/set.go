@@ -390,7 +390,7 @@ func (p *parser) setWindow(m getopt.Match) *fault {
 	case n > plan.MaxWindow:
 		return p.plain(textWindow)
 	}
-	p.plan.Window = int64(n)
+	p.plan.Window, p.plan.StrictWindow = int64(n), n > 0
 	p.clientOnly = true
 	return nil
 }
