@@ -20,7 +20,7 @@ var Rooms = []Room{
 	{"internal/bdp", 0, []string{"internal/units"}, nil, "window and layer arithmetic: pure; prints with units"},
 	{"internal/plan", 1, nil, nil, "what to do, as data"},
 	{"internal/osnet", 1, []string{"internal/plan"}, []string{"golang.org/x/sys", "golang.org/x/net"}, "sockets; options come from the plan"},
-	{"internal/oshost", 1, nil, []string{"golang.org/x/sys", "github.com/prometheus/procfs", "github.com/safchain/ethtool", "github.com/vishvananda/netlink"}, "host counters and facts"},
+	{"internal/oshost", 1, nil, []string{"golang.org/x/sys", "github.com/safchain/ethtool", "github.com/vishvananda/netlink"}, "host counters and facts"},
 	{"internal/cli/getopt", 1, nil, nil, "argument dialects: std only"},
 	{"internal/conclude", 1, nil, nil, "pure rules over one Run"},
 	{"internal/conclude/sample", 1, nil, nil, "made-up runs for the tests of conclusions and renderers"},

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"github.com/fullbore-net/fullbore/internal/oshost"
@@ -12,6 +13,7 @@ import (
 // hostView is what this host can say about itself during one test.
 type hostView struct {
 	facts   *result.Host
+	missing []string // what cannot be counted, with the reason
 	sampler *oshost.Sampler
 }
 
@@ -26,14 +28,26 @@ func newHostView(ctx context.Context, host string, family int) *hostView {
 }
 
 func hostViewTo(ctx context.Context, peer netip.Addr) *hostView {
+	v := &hostView{facts: oshost.Facts(ctx, peer)}
 	name, err := oshost.InterfaceTo(peer)
 	if err != nil {
 		name = ""
+		v.missing = append(v.missing, fmt.Sprintf("counters of the interface: %v", err))
 	}
-	return &hostView{
-		facts:   oshost.Facts(ctx, peer),
-		sampler: oshost.NewSampler(oshost.SamplerOptions{Interface: name}),
+	v.sampler = oshost.NewSampler(oshost.SamplerOptions{Interface: name})
+	return v
+}
+
+// notices say which counters of this host the run could not have.
+func (v *hostView) notices(end result.End) []result.Notice {
+	var out []result.Notice
+	for _, text := range append(v.missing, v.sampler.Missing()...) {
+		out = append(out, result.Notice{
+			Code: "counter-missing", End: end, Level: result.Info,
+			Text: "not counted on this host: " + text,
+		})
 	}
+	return out
 }
 
 func (v *hostView) sample() *result.HostSample { return v.sampler.Sample() }

@@ -49,6 +49,11 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 	host := newHostView(ctx, p.Host, p.Family)
 	defer host.close()
 	err = proto.run(ctx, r, p, host, rec)
+	if !r.Plain {
+		for _, n := range host.notices(result.Client) {
+			rec.Event(result.Event{Kind: result.KindNotice, End: result.Client, Notice: &n})
+		}
+	}
 	run := rec.run()
 	if run.Test.Transport == "" { // it broke before anything was agreed
 		run.Test, run.End, run.Protocol = p.Test(), result.Client, p.Protocol
