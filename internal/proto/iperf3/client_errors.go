@@ -60,6 +60,8 @@ func (r *clientRun) serverError(w WireError) *result.Error {
 		if r.p.Duration == 0 {
 			e.Text = "the server wants a time limit: give one"
 		}
+	case e.Number == codeAffinity && r.p.RemoteAffinity != nil:
+		e.Code, e.Text = "option", fmt.Sprintf("the server cannot pin itself to its CPU %d, as was asked for", *r.p.RemoteAffinity)
 	case e.Number == codeNumStreams:
 		e.Code = "limit"
 	case e.Number == 0:

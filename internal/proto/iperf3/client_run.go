@@ -88,7 +88,7 @@ func (r *clientRun) build() error {
 	cfg.Out = out
 	eng, err := traffic.New(cfg, flows)
 	if err != nil {
-		return &result.Error{Code: "plan", Text: err.Error(), Number: codeInitTest}
+		return engineError("plan", err)
 	}
 	r.eng = eng
 	return nil

@@ -41,6 +41,7 @@ func Reason(err error) string {
 // Linux numbers that this package names itself.
 const (
 	linuxENOENT          = 2
+	linuxEINVAL          = 22
 	linuxEMFILE          = 24
 	linuxEPROTONOSUPPORT = 93
 	linuxETIMEDOUT       = 110

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 )
 
@@ -37,6 +38,27 @@ func TestLimitsAreSaid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A CPU that there is not is named at both ends (field case F37).
+func TestAffinityIsSaid(t *testing.T) {
+	if _, err := osnet.UsableCPUs(); err != nil {
+		t.Skip("this system does not let a program choose its CPUs")
+	}
+	ts := startServer(t, &Server{Timeouts: short()})
+	_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000, Affinity: []int{1023}}))
+	wantError(t, err, codeAffinity, "option")
+	if !strings.Contains(err.Error(), "1023") || !strings.Contains(err.Error(), "usable") {
+		t.Errorf("here: %v", err)
+	}
+	eventually(t, "the server did not notice", func() bool { return ts.run(0).Err != nil })
+	far := 1023
+	_, err = runClient(t, ts.client(plan.Plan{Bytes: 1000, RemoteAffinity: &far}))
+	wantError(t, err, codeAffinity, "option")
+	if !strings.Contains(err.Error(), "1023") {
+		t.Errorf("there: %v", err)
+	}
+	eventually(t, "the server does not say why", func() bool { e := ts.run(1).Err; return e != nil && strings.Contains(e.Text, "1023") })
 }
 
 // Control characters inside strings do not end a conversation (field case F47).

@@ -185,7 +185,7 @@ func (t *session) build() error {
 	}
 	eng, err := traffic.New(cfg, flows)
 	if err != nil {
-		return &result.Error{Code: "refused", Text: err.Error(), Number: codeInitTest}
+		return engineError("refused", err)
 	}
 	t.eng = eng
 	t.steerable.Store(eng)
@@ -280,7 +280,7 @@ func (t *session) watch(ctx context.Context) error {
 			if bps := rate.exceeded(); bps > 0 {
 				t.out.notice(result.Notice{
 					Code: "rate-limit-exceeded", Level: result.Warn,
-					Text: fmt.Sprintf("total throughput of %d bit/s exceeded the limit of %d bit/s", bps, t.s.Policy.RateLimit),
+					Text: fmt.Sprintf("Total throughput of %d bps exceeded %d bps limit", bps, t.s.Policy.RateLimit), // iperf3's words
 				})
 				return &result.Error{
 					Code: "limit", Number: codeTotalRate,

@@ -2,6 +2,7 @@ package iperf3
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -83,6 +84,15 @@ func buffersOf(c *osnet.Conn, window int64) *result.Buffers {
 		b.MSS = int64(mss)
 	}
 	return b
+}
+
+// engineError words why there is no engine for a plan.
+func engineError(code string, err error) *result.Error {
+	var cpu *osnet.AffinityError
+	if errors.As(err, &cpu) { // the other end must hear of its CPU (field case F37)
+		return &result.Error{Code: "option", Text: cpu.Error(), Number: codeAffinity, Errno: linuxEINVAL}
+	}
+	return &result.Error{Code: code, Text: err.Error(), Number: codeInitTest}
 }
 
 // resultsOf is what end e tells the other about its totals.
