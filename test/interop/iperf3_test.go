@@ -206,12 +206,7 @@ func realClient(t *testing.T, srv *server, host, args string) {
 func realServer(t testing.TB, args ...string) (port int, wait func() (int, []byte)) {
 	t.Helper()
 	for range 5 { // somebody may take the port between the look and the start
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port = ln.Addr().(*net.TCPAddr).Port
-		_ = ln.Close()
+		port = freePort(t)
 		ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 		cmd := exec.CommandContext(ctx, iperf3Path(t), append([]string{"-s", "-1", "-p", strconv.Itoa(port)}, args...)...)
 		var out bytes.Buffer
@@ -240,6 +235,17 @@ func realServer(t testing.TB, args ...string) (port int, wait func() (int, []byt
 	}
 	t.Fatal("no real server would start")
 	return 0, nil
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
 }
 
 // listens waits until port is bound, without connecting: that would be the server's one test.
