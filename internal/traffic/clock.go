@@ -123,6 +123,9 @@ func (e *Engine) boundary(now int64) {
 
 // endOmit closes the omitted part and makes its last sample the base of all totals.
 func (e *Engine) endOmit() {
+	if e.cfg.Bytes > 0 || e.cfg.Blocks > 0 {
+		e.q.hold.Store(true) // until arm: only blocks under way are sent past the sample
+	}
 	marks, reads := e.sampleAll()
 	if e.cfg.Interval > 0 {
 		e.row(marks, reads, false)

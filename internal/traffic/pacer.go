@@ -9,7 +9,7 @@ import (
 // a large block must not move in lumps of minutes.
 const (
 	writesPerSecond = 10
-	minPacedWrite   = 16
+	minPacedWrite   = 16 // bytes
 )
 
 // pacer decides when a flow may write next. Due times are computed from the start of
@@ -34,9 +34,19 @@ func (p *pacer) set(rate int64, block, burst int, now int64) {
 	p.unit = int64(block)
 	if burst > 0 {
 		p.unit *= int64(burst)
-	} else {
-		p.unit = min(p.unit, max(rate/8/writesPerSecond, minPacedWrite))
+		return
 	}
+	p.unit = min(p.unit, max(rate/8/writesPerSecond, minPacedWrite))
+	// Half a write late: what was moved at any instant is then right on average, where a
+	// write at the very start would always be one ahead.
+	p.start += p.timeOf(p.unit) / 2
+}
+
+// timeOf is how long n bytes take at the rate, in ns.
+func (p *pacer) timeOf(n int64) int64 {
+	hi, lo := bits.Mul64(uint64(n), 8*uint64(time.Second))
+	q, _ := bits.Div64(hi%uint64(p.rate), lo, uint64(p.rate))
+	return int64(q)
 }
 
 // due returns when the next byte may go.
@@ -44,9 +54,7 @@ func (p *pacer) due() int64 {
 	if p.rate <= 0 || p.open > 0 {
 		return p.start
 	}
-	hi, lo := bits.Mul64(uint64(p.moved), 8*uint64(time.Second))
-	q, _ := bits.Div64(hi%uint64(p.rate), lo, uint64(p.rate))
-	return p.start + int64(q)
+	return p.start + p.timeOf(p.moved)
 }
 
 // allow returns how many of want bytes may be written now, or how long to wait (ns)

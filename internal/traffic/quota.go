@@ -6,6 +6,7 @@ import "sync/atomic"
 // exactly whatever the number of flows. A claim is finished (settle) when its bytes
 // are written or given back. Nothing here is touched when a run has no limit.
 type quota struct {
+	hold    atomic.Bool // no claims: the base of the limit is being sampled
 	limited atomic.Bool // Bytes or Blocks count from now on (end of Omit)
 	exact   bool        // file mode: the last claim is cut to the byte
 	block   int64
@@ -18,18 +19,22 @@ type quota struct {
 }
 
 // on reports whether claims matter at all at the moment.
-func (q *quota) on() bool { return q.budgeted || q.limited.Load() }
+func (q *quota) on() bool { return q.budgeted || q.limited.Load() || q.hold.Load() }
 
-// arm starts the limit of n bytes, or blocks.
+// arm starts the limit of n bytes, or blocks, and ends the hold.
 func (q *quota) arm(n int64, byBlock bool) {
 	q.byBlock = byBlock
 	q.left.Store(n)
 	q.limited.Store(true)
+	q.hold.Store(false)
 }
 
 // claim asks for one block. 0 bytes = nothing left at the moment. limited tells settle
 // whether the claim counts against the limit.
 func (q *quota) claim() (n int64, limited bool) {
+	if q.hold.Load() {
+		return 0, false
+	}
 	n = q.block
 	if q.limited.Load() {
 		limited = true

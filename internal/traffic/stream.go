@@ -99,7 +99,7 @@ func (s *stream) next(now int64) (n int, wait int64) {
 
 // settleWait is how long a sender without a claim waits for the others to finish
 // theirs, or to give them back when they die.
-const settleWait = 5_000_000
+const settleWait = 2_000_000
 
 // wrote counts n bytes written at now.
 func (s *stream) wrote(n int, now int64) {

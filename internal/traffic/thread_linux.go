@@ -81,62 +81,74 @@ func (t *thread) breathe(now int64) bool {
 }
 
 func (t *thread) send() {
-	s, e := t.s, t.s.e
-	now := e.now()
-	for !e.stopSend.Load() {
-		n, wait := s.next(now)
-		if n == 0 {
-			if wait < 0 {
-				return
-			}
-			osnet.Sleep(min(time.Duration(wait), callTimeout))
-			now = e.now()
-			continue
-		}
-		m, errno := t.gun.send(t.fd, s.position(n), n)
-		now = e.now()
-		if errno != 0 {
-			if passing(errno) {
-				continue
-			}
-			s.end(sendError(errno))
-			return
-		}
-		s.wrote(m, now)
-		t.breathe(now)
+	now := t.s.e.now()
+	for more := true; more && !t.s.e.stopSend.Load(); {
+		now, more = t.sendOnce(now)
 	}
 }
 
+// sendOnce makes one call, or one pause, and reports whether there may be more.
+func (t *thread) sendOnce(now int64) (int64, bool) {
+	s := t.s
+	n, wait := s.next(now)
+	if n == 0 {
+		if wait < 0 {
+			return now, false
+		}
+		osnet.Sleep(min(time.Duration(wait), callTimeout))
+		return s.e.now(), true
+	}
+	m, errno := t.gun.send(t.fd, s.position(n), n)
+	now = s.e.now()
+	switch {
+	case errno == 0:
+		s.wrote(m, now)
+	case !passing(errno):
+		s.end(sendError(errno))
+		return now, false
+	}
+	t.breathe(now)
+	return now, true
+}
+
 func (t *thread) receive() {
-	s, e := t.s, t.s.e
-	now := e.now()
-	for !e.stopRecv.Load() {
-		want, wait := s.wants(len(t.buf), now)
-		if want == 0 {
-			osnet.Sleep(min(time.Duration(wait), callTimeout))
-			now = e.now()
-			continue
-		}
-		n, errno := t.read(want)
-		now = e.now()
-		switch {
-		case errno == 0 && n > 0:
-			s.read(n, now)
-		case errno == 0:
-			s.end(io.EOF)
+	now := t.s.e.now()
+	for !t.s.e.stopRecv.Load() {
+		var more bool
+		if now, more = t.readOnce(now); !more {
 			return
-		case !passing(errno):
-			s.end(receiveError(errno))
-			return
-		}
-		if t.breathe(now) {
-			t.low.adjust(s.ctr.bytes.Load(), now)
 		}
 	}
 	t.low.set(1)
-	if e.drain.Load() {
-		s.drainFD(t.fd, t.buf)
+	if t.s.e.drain.Load() {
+		t.s.drainFD(t.fd, t.buf)
 	}
+}
+
+// readOnce makes one call, or one pause, and reports whether there may be more.
+func (t *thread) readOnce(now int64) (int64, bool) {
+	s := t.s
+	want, wait := s.wants(len(t.buf), now)
+	if want == 0 {
+		osnet.Sleep(min(time.Duration(wait), callTimeout))
+		return s.e.now(), true
+	}
+	n, errno := t.read(want)
+	now = s.e.now()
+	switch {
+	case errno == 0 && n > 0:
+		s.read(n, now)
+	case errno == 0:
+		s.end(io.EOF)
+		return now, false
+	case !passing(errno):
+		s.end(receiveError(errno))
+		return now, false
+	}
+	if t.breathe(now) {
+		t.low.adjust(s.ctr.bytes.Load(), now)
+	}
+	return now, true
 }
 
 func (t *thread) read(want int) (int, syscall.Errno) {
