@@ -58,9 +58,18 @@ func (c *Client) Run(ctx context.Context, out result.Sink) error {
 		return nil
 	}
 	e := r.asError(ctx, err)
+	r.goodbye(e)
 	r.partial()
 	r.out.Event(result.Event{Kind: result.KindError, Err: e})
 	return e
+}
+
+// goodbye tells the server that the client gives up, so that it need not find out.
+func (r *clientRun) goodbye(e *result.Error) {
+	if r.ctl == nil || r.params.Transport == "" || e.Remote || r.said {
+		return
+	}
+	_ = r.ctl.sendState(r.to.Linger, StateClientTerminate) // it may be gone
 }
 
 // Steer sets a new rate (payload bit/s per stream, 0 = unlimited) for the running
@@ -105,6 +114,7 @@ type clientRun struct {
 	agreed  bool     // the server accepted the parameters
 	flowed  bool     // data flowed
 	done    bool     // the conversation ended as it should
+	said    bool     // the server knows that we end
 
 	stash *message // read ahead by a loop that watched the connection
 	lost  int64    // events that the server dropped
@@ -290,6 +300,7 @@ func (r *clientRun) agree(ctx context.Context) error {
 	if err := r.buildParams(); err != nil {
 		return err
 	}
+	r.ctl.framed.Store(true)
 	if err := r.ctl.send(AppendDocument(nil, r.params.Encode()), r.to.Answer); err != nil {
 		return &result.Error{Code: "closed", Remote: true, Text: "send parameters: " + err.Error(), Number: codeSendParams, Errno: errno(err)}
 	}

@@ -28,6 +28,9 @@ type control struct {
 	maxDoc atomic.Int64  // longest document acceptable now
 
 	lastRead atomic.Int64 // UnixNano of the last byte, for progress
+	// framed: the peer may send frames. A client allows them with its parameters: what
+	// looks like one before is another protocol ('H' is a frame's number).
+	framed atomic.Bool
 
 	mu    sync.Mutex
 	first []byte // the first bytes received, to name a peer that is none of ours
@@ -48,6 +51,7 @@ const firstBytes = 64
 var (
 	errPeerClosed = errors.New("the control connection was closed")
 	errTimeout    = errors.New("no answer")
+	errEarlyFrame = errors.New("a frame before the parameters")
 )
 
 // newControl takes over nc and starts reading it. maxDoc bounds documents.
@@ -57,6 +61,7 @@ func newControl(nc net.Conn, client bool, maxDoc int, docs *budget, onFrame func
 		in: make(chan inbound), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.maxDoc.Store(int64(maxDoc))
+	c.framed.Store(!client)
 	go c.read()
 	return c
 }
@@ -104,6 +109,10 @@ func (c *control) read() {
 // take hands on every complete message in buf and returns the rest; false = stop.
 func (c *control) take(buf []byte, eof bool) ([]byte, bool) {
 	for {
+		if len(buf) > 0 && State(buf[0]).Frame() && !c.framed.Load() {
+			c.put(inbound{err: errEarlyFrame})
+			return nil, false
+		}
 		m, n, err := decodeMessage(buf, limits{int(c.maxDoc.Load()), MaxFrame}, c.client, eof)
 		if err != nil {
 			c.put(inbound{err: err})

@@ -54,8 +54,9 @@ type Server struct {
 	// Log gets one line per test and per hostile visitor, those limited in rate; nil = none.
 	Log *slog.Logger
 	// NewTest is called for every test that begins, and for every client that is refused
-	// for its login or its wishes (then only an Error event follows); not for clients that
-	// are told busy, nor for strangers. nil = no hooks.
+	// for its login or its wishes (then Connected without AcceptedFrom, if the wishes make
+	// sense, and Error follow); not for clients that are told busy, nor for strangers.
+	// nil = no hooks.
 	NewTest  func(remote result.Addr) TestHooks
 	Timeouts Timeouts
 

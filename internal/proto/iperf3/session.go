@@ -141,6 +141,10 @@ func (t *session) sampler() func() *result.HostSample {
 // run is the whole test. doc are the client's parameters. It returns when every socket
 // of the test is closed.
 func (t *session) run(ctx context.Context, doc []byte) {
+	pol := t.s.Policy
+	if _, err := osnet.Apply(t.conn, osnet.Options{NoDelay: true, UserTimeout: pol.SendTimeout, Keepalive: pol.Keepalive}); err != nil {
+		t.s.log.Warn("options of a control connection", "from", t.name(), "err", err) // the test works without
+	}
 	t.ctl = newControl(t.conn.Net(), false, 0, t.s.docs, t.frame)
 	err := t.test(ctx, doc)
 	t.finishUp(ctx, err)
@@ -347,6 +351,29 @@ func (t *session) remaining() (time.Duration, bool) {
 
 // announce emits Connected.
 func (t *session) announce() {
+	t.describe()
+	t.emitHead(result.KindConnected)
+	if t.others > 0 {
+		t.noteOverlap(t.others)
+	}
+}
+
+// announceRefused emits Connected for a test that will not be, so that those who listen
+// learn what was asked for: with no accepted connection, as iperf3 announces none.
+func (t *session) announceRefused() {
+	if t.params.check(plan.MaxStreamsExt) != nil {
+		return // wishes that make no plan
+	}
+	if t.plan.Transport == "" {
+		t.plan = t.params.Plan()
+	}
+	t.describe()
+	t.head.Wire.AcceptedFrom = nil
+	t.emitHead(result.KindConnected)
+}
+
+// describe fills the head with what the client wants.
+func (t *session) describe() {
 	test := t.plan.Test()
 	test.Target = ""
 	if l := (result.Limit{BitrateBPS: t.s.Policy.RateLimit, MaxDuration: t.s.Policy.MaxDuration.Seconds()}); l != (result.Limit{}) {
@@ -367,10 +394,6 @@ func (t *session) announce() {
 	t.head = result.Run{
 		Schema: result.Schema, Tool: t.s.Tool, End: result.Server, Protocol: "iperf3", Started: result.Now(t.s.now()),
 		Test: test, Hosts: result.Hosts{Server: t.s.Facts}, Wire: w,
-	}
-	t.emitHead(result.KindConnected)
-	if t.others > 0 {
-		t.noteOverlap(t.others)
 	}
 }
 

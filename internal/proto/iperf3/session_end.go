@@ -29,7 +29,10 @@ func (t *session) finishUp(ctx context.Context, err error) {
 	var e *result.Error
 	if err != nil {
 		e = t.asError(ctx, err)
-		t.open()
+		if !t.opened {
+			t.open()
+			t.announceRefused()
+		}
 		t.frames.abort(abortGrace, t.ctl.breakWrite)
 		t.stopEngine(false)
 		if t.flowed {

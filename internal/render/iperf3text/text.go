@@ -235,7 +235,7 @@ func (r *Renderer) begin() {
 
 // RateExceeded is the code of a server's notice that a test ran faster than the
 // server's limit, which ends it; iperf3 prints it like an error.
-const RateExceeded = "rate-exceeded"
+const RateExceeded = "rate-limit-exceeded"
 
 // notice prints what the reader of the numbers must know, as iperf3 prints its
 // warnings. What is only worth knowing would be noise in the output of a drop-in.
