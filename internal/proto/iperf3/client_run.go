@@ -51,7 +51,7 @@ func (r *clientRun) build() error {
 		r.head.Wire.HasRetrans = err == nil && r.p.Sends(result.Client)
 	}
 	if r.p.MPTCP {
-		r.noteMPTCP(flows)
+		r.out.notices(mptcpNotices(flows))
 	}
 	cfg := traffic.Config{
 		End: result.Client, Transport: r.p.Transport, BlockSize: r.p.BlockSize, Bitrate: r.p.Bitrate, Burst: r.p.Burst,
@@ -94,26 +94,6 @@ func (r *clientRun) build() error {
 	return nil
 }
 
-// noteMPTCP says when a stream fell back to TCP.
-func (r *clientRun) noteMPTCP(flows []traffic.Flow) {
-	fell := 0
-	for _, f := range flows {
-		c, ok := f.Conn.Net().(interface{ MultipathTCP() (bool, error) })
-		if !ok {
-			continue
-		}
-		if mp, err := c.MultipathTCP(); err == nil && !mp {
-			fell++
-		}
-	}
-	if fell > 0 {
-		r.out.notice(result.Notice{
-			Code: "mptcp-fallback", Level: result.Warn,
-			Text: fmt.Sprintf("%d of %d streams run over plain TCP: the server, or a box in between, does not do MPTCP", fell, len(flows)),
-		})
-	}
-}
-
 // waited is what Engine.Wait returned.
 type waited struct {
 	reason traffic.Reason
@@ -130,9 +110,7 @@ type ending struct {
 // measure runs the data phase and what follows it.
 func (r *clientRun) measure(ctx context.Context) error {
 	r.flowed = true
-	r.out.mu.Lock()
-	r.out.start = time.Now()
-	r.out.mu.Unlock()
+	r.out.begin()
 	r.emitHead(result.KindStart)
 	r.eng.Start()
 	r.c.mu.Lock()
@@ -168,7 +146,6 @@ func (r *clientRun) watch(ctx context.Context) (ending, error) {
 			case traffic.Bytes, traffic.Blocks, traffic.FileEnd:
 				return ending{limited: true}, nil
 			case traffic.ReceiveTimeout:
-				_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
 				return ending{}, &result.Error{
 					Code: "receive-timeout", Number: codeNoMsg,
 					Text: fmt.Sprintf("no data arrived for %v: the server, or the path from it, has stopped", r.p.ReceiveTimeout),
@@ -189,7 +166,6 @@ func (r *clientRun) watch(ctx context.Context) (ending, error) {
 			}
 		case <-still.tick():
 			if still.stuck() {
-				_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
 				return ending{}, &result.Error{
 					Code: "stalled", Number: codeStreamWrite, Errno: linuxETIMEDOUT,
 					Text: fmt.Sprintf("nothing that was sent was acknowledged for %v: the server, or the path to it, has stopped", still.after),
@@ -229,14 +205,12 @@ func (r *clientRun) word(in inbound, ok bool) (end ending, err error, over bool)
 	return end, r.unknown(in.m), true
 }
 
-// interrupted ends a test because ctx did. A fullbore server is asked for its figures;
-// any other is told goodbye.
+// interrupted ends a test because ctx did. A fullbore server is asked for its figures.
 func (r *clientRun) interrupted(ctx context.Context) (ending, error) {
 	cause := r.asError(ctx, context.Cause(ctx))
 	if r.hello.has(FeatureClient) {
 		return ending{interrupt: cause}, nil
 	}
-	_ = r.ctl.sendState(r.to.Linger, StateClientTerminate)
 	return ending{}, cause
 }
 
@@ -263,6 +237,10 @@ func (r *clientRun) finish(ctx context.Context, end ending) error {
 		err = r.exchange(stop, end)
 	}
 	if end.interrupt != nil { // with or without the server's figures
+		if err == nil {
+			r.said = true
+			_ = r.ctl.sendState(r.to.Linger, StateDone)
+		}
 		return end.interrupt
 	}
 	if err != nil {

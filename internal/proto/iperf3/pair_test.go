@@ -75,6 +75,12 @@ type testServer struct {
 // startServer runs s until the test's end; its tests are recorded.
 func startServer(t testing.TB, s *Server) *testServer {
 	t.Helper()
+	return startServerOn(t, s, func(ln net.Listener) net.Listener { return ln })
+}
+
+// startServerOn lets the test put something between the server and its listener.
+func startServerOn(t testing.TB, s *Server, wrap func(net.Listener) net.Listener) *testServer {
+	t.Helper()
 	ln, err := osnet.Listen(t.Context(), "tcp", netip.MustParseAddrPort("127.0.0.1:0"), osnet.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +103,7 @@ func startServer(t testing.TB, s *Server) *testServer {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ts.stop = cancel
-	go func() { ts.result <- s.Serve(ctx, []net.Listener{ln}) }()
+	go func() { ts.result <- s.Serve(ctx, []net.Listener{wrap(ln)}) }()
 	t.Cleanup(func() { ts.close() })
 	return ts
 }

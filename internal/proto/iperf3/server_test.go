@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -550,5 +551,53 @@ func TestSettingsDoNotLeak(t *testing.T) {
 	}
 	if !bytes.Equal(got, exp) {
 		t.Errorf("the last test was\n%s\nwant\n%s", got, exp)
+	}
+}
+
+// starving is a listener that has no descriptor left for the n-th to the m-th connection.
+type starving struct {
+	net.Listener
+	mu         sync.Mutex
+	n          int
+	from, till int
+}
+
+func (l *starving) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	l.n++
+	n := l.n
+	l.mu.Unlock()
+	if n >= l.from && n < l.till {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestTooFewDescriptors: the test that needs too many is ended with the reason; the
+// server lives, and serves a smaller one (field case F45).
+func TestTooFewDescriptors(t *testing.T) {
+	ts := startServerOn(t, &Server{Policy: plan.Serve{Exclusive: true}, Timeouts: short()}, func(ln net.Listener) net.Listener {
+		return &starving{Listener: ln, from: 5, till: 20}
+	})
+	_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000, Streams: 60, Extension: "off"}))
+	wantError(t, err, codeStreamAccept, "refused")
+	var e *result.Error
+	if errors.As(err, &e); e.Errno != linuxEMFILE || !e.Reported {
+		t.Errorf("%+v", e)
+	}
+	if run := ts.run(0); run.Err == nil || run.Err.Number != codeStreamAccept || !strings.Contains(run.Err.Text, "ulimit") {
+		t.Errorf("%+v", run.Err)
+	}
+	serves(t, ts)
+}
+
+// TestControlOptions: keepalive and user timeout are on the control connection, of both ends.
+func TestControlOptions(t *testing.T) {
+	ka := &plan.Keepalive{Idle: 60 * time.Second, Interval: 5 * time.Second, Count: 3}
+	ts := startServer(t, &Server{Policy: plan.Serve{Keepalive: ka, SendTimeout: 20 * time.Second}})
+	c := ts.client(plan.Plan{Bytes: 1000, Keepalive: ka, SendTimeout: 20 * time.Second})
+	c.Timeouts = Timeouts{}
+	if _, err := runClient(t, c); err != nil {
+		t.Fatal(err)
 	}
 }

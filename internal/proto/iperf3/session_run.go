@@ -137,6 +137,9 @@ func (t *session) build() error {
 	flows, views := flowsOf(result.Server, t.s.SocketBase, p.Window, t.streams)
 	t.streams = nil // the engine owns the sockets now
 	t.senders = sendersOf(flows)
+	if p.MPTCP {
+		notices = append(notices, mptcpNotices(flows)...)
+	}
 	t.head.Streams = views
 	if b := views[0].Buffers; b != nil {
 		t.head.Wire.SndbufActual, t.head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
@@ -201,9 +204,7 @@ func closeFlows(flows []traffic.Flow) {
 // measure runs the data phase and what follows it.
 func (t *session) measure(ctx context.Context) error {
 	t.flowed = true
-	t.out.mu.Lock()
-	t.out.start = time.Now()
-	t.out.mu.Unlock()
+	t.out.begin()
 	t.emitHead(result.KindStart)
 	// Whoever only receives must be ready before the client sends; whoever sends must not
 	// fill the client's buffers before it is told to count.

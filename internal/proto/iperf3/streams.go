@@ -3,6 +3,7 @@ package iperf3
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -68,6 +69,27 @@ func flowsOf(e result.End, base int, window int64, streams []stream) ([]traffic.
 		})
 	}
 	return flows, views
+}
+
+// mptcpNotices says when streams that should be MPTCP are plain TCP.
+func mptcpNotices(flows []traffic.Flow) []result.Notice {
+	fell := 0
+	for _, f := range flows {
+		c, ok := f.Conn.Net().(interface{ MultipathTCP() (bool, error) })
+		if !ok {
+			continue
+		}
+		if mp, err := c.MultipathTCP(); err == nil && !mp {
+			fell++
+		}
+	}
+	if fell == 0 {
+		return nil
+	}
+	return []result.Notice{{
+		Code: "mptcp-fallback", Level: result.Warn,
+		Text: fmt.Sprintf("%d of %d streams run over plain TCP: the other end, or a box in between, does not do MPTCP", fell, len(flows)),
+	}}
 }
 
 // buffersOf reads a socket's buffers and segment size; nil where the system does not tell.
@@ -227,12 +249,19 @@ type emitter struct {
 	out   result.Sink
 	end   result.End // this end
 	seq   map[result.End]int64
-	start time.Time // of this end's clock
+	start time.Time // of this end's clock; zero before the data phase, when T is 0
 	done  bool      // no event follows
 }
 
 func newEmitter(end result.End, out result.Sink) *emitter {
-	return &emitter{out: out, end: end, seq: map[result.End]int64{}, start: time.Now()}
+	return &emitter{out: out, end: end, seq: map[result.End]int64{}}
+}
+
+// begin sets the zero of T.
+func (e *emitter) begin() {
+	e.mu.Lock()
+	e.start = time.Now()
+	e.mu.Unlock()
 }
 
 // Event implements result.Sink for this end's events.
@@ -248,7 +277,7 @@ func (e *emitter) Event(ev result.Event) {
 	if ev.End == e.end { // the other end numbers and times its own
 		e.seq[ev.End]++
 		ev.Seq = e.seq[ev.End]
-		if ev.T == 0 {
+		if ev.T == 0 && !e.start.IsZero() {
 			ev.T = time.Since(e.start).Seconds()
 		}
 	}
