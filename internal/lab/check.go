@@ -112,13 +112,13 @@ func (g *GoodputExpect) judge(p *Play) error {
 	if g.Direction == directionName[1] {
 		d = &p.Link.Directions[1]
 	}
-	truth := d.Between(t0, t1)
+	left, truth := d.Between(t0, t1), d.InOrderBetween(t0, t1)
 	if truth == 0 {
 		return fmt.Errorf("claimed %.0f bytes, but nothing left the link in that window", claimed)
 	}
 	if off := claimed/truth - 1; math.Abs(off) > g.Tolerance {
-		return fmt.Errorf("claimed %.0f bytes in %.3f s, %.0f left the link: %+.2f %%, want within %.2f %%",
-			claimed, (t1 - t0).Seconds(), truth, 100*off, 100*g.Tolerance)
+		return fmt.Errorf("claimed %.0f bytes in %.3f s, the receiver can have read %.0f: %+.2f %%, want within %.2f %% (%.0f left the link)",
+			claimed, (t1 - t0).Seconds(), truth, 100*off, 100*g.Tolerance, left)
 	}
 	return nil
 }

@@ -259,3 +259,23 @@ func FuzzParseScenario(f *testing.F) {
 		}
 	})
 }
+
+// TestScenarioFiles: the scenarios that are shipped can be played.
+func TestScenarioFiles(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/scenarios/*.scenario")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	names := map[string]string{}
+	for _, f := range files {
+		s, err := LoadScenario(f)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if other, ok := names[s.Name]; ok {
+			t.Errorf("%s and %s have the same name %q", f, other, s.Name)
+		}
+		names[s.Name] = f
+	}
+}
