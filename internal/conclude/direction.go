@@ -238,10 +238,3 @@ func percent(share float64) string {
 	}
 	return fmt.Sprintf("%.0f %%", p)
 }
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "one " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
