@@ -75,7 +75,9 @@ func parsePairs(text string, into map[string]int64) error {
 	return nil
 }
 
-// Listening tells whether any TCP socket of the namespace listens.
+// Listening tells whether any TCP socket of the namespace listens on more than
+// 127.0.0.0/8: there programs also try what their system can do, for a moment, before
+// they listen for others.
 func (ns *Namespace) Listening() (listening bool, err error) {
 	err = ns.Do(func() error {
 		for _, name := range []string{"tcp", "tcp6"} {
@@ -96,7 +98,12 @@ func (ns *Namespace) Listening() (listening bool, err error) {
 // hasListener looks for state 0A (TCP_LISTEN) in the table of /proc/net/tcp.
 func hasListener(table string) bool {
 	for line := range strings.Lines(table) {
-		if words := strings.Fields(line); len(words) > 3 && words[3] == "0A" {
+		words := strings.Fields(line)
+		if len(words) <= 3 || words[3] != "0A" {
+			continue
+		}
+		// The address is in the byte order of the machine, which is little here.
+		if addr, _, _ := strings.Cut(words[1], ":"); len(addr) != 8 || !strings.HasSuffix(addr, "7F") {
 			return true
 		}
 	}

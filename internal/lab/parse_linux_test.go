@@ -60,6 +60,12 @@ func TestHasListener(t *testing.T) {
 	if !hasListener(head + "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000\n") {
 		t.Error("a listener was not found")
 	}
+	if !hasListener(head + "   0: 00000000000000000000000000000000:1451 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000\n") {
+		t.Error("an IPv6 listener was not found")
+	}
+	if hasListener(head + "   0: 0100007F:9C41 00000000:0000 0A 00000000:00000000 00:00000000\n") {
+		t.Error("a probe on loopback was taken for a listener")
+	}
 	if hasListener(head + "   0: 0100007F:1451 0100007F:0A0A 01 00000000:00000000 00:00000000\n") {
 		t.Error("a connection was taken for a listener")
 	}
