@@ -467,6 +467,110 @@ func TestLinkLoss(t *testing.T) {
 	}
 }
 
+// TestUnasked: what a device drops because the link process does not read is reported
+// as unasked, and the packets that it does read are still scheduled by their own times.
+func TestUnasked(t *testing.T) {
+	needNamespaces(t)
+	const packets = 20_000
+	n := network(t)(lab.NewLink(lab.LinkOptions{Config: forward.Config{MTU: 1500}, CC: "cubic", Command: linkCommand(t)}))
+	process := linkProcess(t, os.Getpid())
+	if err := syscall.Kill(process, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	near, _ := udpPair(t, n)
+	for range packets {
+		if _, err := near.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Kill(process, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		rep, err := n.Link.Report()
+		if err != nil {
+			t.Fatal(err)
+		}
+		up := rep.Directions[0]
+		if up.Held.Packets > 0 || up.Out.Packets+rep.Unasked[0] < packets {
+			continue
+		}
+		if up.Out.Packets+rep.Unasked[0] != packets || rep.Unasked[0] < 1000 || up.Unstamped != 0 || rep.Unasked[1] != 0 {
+			t.Errorf("%d arrived, %d dropped unasked, %d unstamped of %d", up.Out.Packets, rep.Unasked[0], up.Unstamped, packets)
+		}
+		return
+	}
+}
+
+// TestKilledLab: a lab whose process is killed takes its programs and its link with it;
+// the next lab removes the namespaces.
+func TestKilledLab(t *testing.T) {
+	needNamespaces(t)
+	victim := exec.Command(options(t).Fullbore, "victim")
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var program int
+	var near, far string
+	if _, err := fmt.Fscan(out, &program, &near, &far); err != nil {
+		t.Fatal(err)
+	}
+	process := linkProcess(t, victim.Process.Pid)
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.Wait() // "signal: killed"
+	for _, pid := range []int{program, process} {
+		for {
+			// Gone, or a zombie that nobody has waited for yet.
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err != nil || strings.Contains(string(stat), ") Z ") {
+				break
+			}
+			if err := testContext(t).Err(); err != nil {
+				t.Fatalf("process %d lives on: %s", pid, stat)
+			}
+		}
+	}
+	network(t)(lab.NewPair("cubic"))
+	for _, name := range []string{near, far} {
+		if _, err := os.Stat("/run/netns/" + name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+}
+
+// linkProcess finds the link process among a process's children.
+func linkProcess(t *testing.T, parent int) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		stat, err := os.ReadFile(filepath.Dir(f) + "/stat")
+		cmd, err2 := os.ReadFile(f)
+		if err != nil || err2 != nil {
+			continue // ended meanwhile
+		}
+		// After the name in parentheses: state, parent.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if fields[1] == fmt.Sprint(parent) && strings.HasSuffix(string(cmd), "\x00lab\x00link\x00") {
+			var pid int
+			if _, err := fmt.Sscanf(f, "/proc/%d/", &pid); err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatal("no link process")
+	return 0
+}
+
 // TestCleanUp: nothing is left after Close, daemons included, nor after a killed lab.
 func TestCleanUp(t *testing.T) {
 	needNamespaces(t)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
+	"github.com/fullbore-net/fullbore/internal/lab/forward"
 )
 
 // TestMain lets the test binary be the fullbore of the tests: it knows the hidden
@@ -22,6 +23,8 @@ func TestMain(m *testing.M) {
 	switch args := os.Args[1:]; {
 	case len(args) == 2 && args[0] == "lab" && args[1] == "link":
 		err = lab.LinkMain(os.Stdin, os.Stdout)
+	case len(args) == 1 && args[0] == "victim":
+		err = victim()
 	case len(args) == 1 && args[0] == "sink":
 		err = sink()
 	case len(args) == 3 && args[0] == "source":
@@ -33,6 +36,24 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// victim makes a lab with a program in it, says so, and waits to be killed.
+func victim() error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	n, err := lab.NewLink(lab.LinkOptions{Config: forward.Config{MTU: 1500}, CC: "cubic", Command: lab.LinkCommand(exe)})
+	if err != nil {
+		return err
+	}
+	p, err := n.Far.Start(lab.Command{Args: []string{"sleep", "600"}})
+	if err != nil {
+		return err
+	}
+	fmt.Println(p.Pid(), n.Near.Name, n.Far.Name)
+	select {}
 }
 
 func monotonic() time.Duration {

@@ -279,3 +279,23 @@ func TestScenarioFiles(t *testing.T) {
 		names[s.Name] = f
 	}
 }
+
+// TestReadmeExample: the scenario in the README, with each key once, is one.
+func TestReadmeExample(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), "```yaml\n")
+	example, _, ok2 := strings.Cut(after, "```\n")
+	if !ok || !ok2 {
+		t.Fatal("no example")
+	}
+	s, err := ParseScenario("README.md", []byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
+		t.Errorf("read as %+v", s)
+	}
+}
