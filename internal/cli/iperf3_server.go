@@ -24,7 +24,8 @@ import (
 )
 
 // detachedVariable tells a process that it is the background half of -D: its
-// listeners are descriptors 3 …, its pid file is written by the parent.
+// listeners are descriptors 3 …, the one after them is written to when it is ready, and
+// its pid file is written by the parent.
 const detachedVariable = "FULLBORE_DETACHED_LISTENERS"
 
 // server is `iperf3 -s`: one test at a time, until interrupted.
@@ -69,6 +70,11 @@ func (d *dropin) server(ctx context.Context, inv *compat.Invocation) int {
 
 	ctx, stop := d.interruptible(ctx)
 	defer stop()
+	if detached {
+		ready := os.NewFile(uintptr(3+inherited), "ready")
+		_, _ = ready.Write([]byte{1}) // a parent that is gone does not wait
+		_ = ready.Close()
+	}
 	base := 5
 	if d.out.Logfile != "" {
 		base = 6
@@ -135,8 +141,15 @@ func (d *dropin) detach(inv *compat.Invocation, lns []net.Listener) int {
 		d.fail("unable to become a daemon: %v", err)
 		return 1
 	}
+	ready, w, err := os.Pipe()
+	if err != nil {
+		d.fail("unable to become a daemon: %s", proto.Reason(err))
+		return 1
+	}
+	defer ready.Close()
 	argv := append([]string{"iperf3"}, d.args...) // the personality, whatever this program is called
-	pid, err := process.Detach(exe, argv, files, fmt.Sprintf("%s=%d", detachedVariable, len(files)))
+	pid, err := process.Detach(exe, argv, append(files, w), fmt.Sprintf("%s=%d", detachedVariable, len(files)))
+	_ = w.Close()
 	if err != nil {
 		d.fail("unable to become a daemon: %s", proto.Reason(err))
 		return 1
@@ -146,6 +159,12 @@ func (d *dropin) detach(inv *compat.Invocation, lns []net.Listener) int {
 			d.fail("unable to write PID file: %s: %s (the server runs as process %d)", inv.Pidfile, proto.Reason(err), pid)
 			return 1
 		}
+	}
+	// Only a server that minds signals is ready: one that a script stops at once would
+	// leave its pid file behind.
+	if n, _ := ready.Read(make([]byte, 1)); n == 0 {
+		d.fail("the server in the background ended at once (process %d)", pid)
+		return 1
 	}
 	return 0
 }
