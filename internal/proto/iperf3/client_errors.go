@@ -99,6 +99,12 @@ func (r *clientRun) closedError(err error) error {
 	if errors.As(err, &told) {
 		return told
 	}
+	if errors.Is(err, errTimeout) {
+		return &result.Error{
+			Code: "no-answer", Remote: true, Number: codeSendMessage, Errno: linuxETIMEDOUT,
+			Text: fmt.Sprintf("the server did not read its control connection for %v: it is frozen, or the path is cut", r.to.Answer),
+		}
+	}
 	if !errors.Is(err, errPeerClosed) && !isNetError(err) {
 		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the server's message makes no sense: " + err.Error()}
 	}

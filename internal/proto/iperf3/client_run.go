@@ -71,13 +71,7 @@ func (r *clientRun) build() error {
 	}
 	out := result.Sink(r.out)
 	if r.hello.has(FeatureClient) && !r.quiet() {
-		r.frames = newFrameSender(FrameClient, func(b []byte) error {
-			err := r.ctl.send(b, r.to.Answer)
-			if err != nil {
-				_ = r.ctl.nc.Close() // half a frame may be on its way: nothing can follow it
-			}
-			return err
-		})
+		r.frames = newFrameSender(FrameClient, func(b []byte) error { return r.ctl.sendFrame(b, r.to.Answer) })
 		if r.c.Facts != nil {
 			if err := r.sendFrame(ClientFrame{Facts: r.c.Facts}); err != nil {
 				return r.closedError(err)

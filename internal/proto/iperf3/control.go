@@ -34,6 +34,7 @@ type control struct {
 
 	mu    sync.Mutex
 	first []byte // the first bytes received, to name a peer that is none of ours
+	cause error  // why this end closed the connection by itself
 
 	wmu      sync.Mutex
 	stopOnce sync.Once
@@ -89,7 +90,7 @@ func (c *control) read() {
 			return
 		}
 		if err != nil {
-			c.put(inbound{err: closeError(err, len(buf) > 0)})
+			c.put(inbound{err: c.closeError(err, len(buf) > 0)})
 			return
 		}
 		// What is buffered beyond a small message is room that all connections share.
@@ -146,8 +147,13 @@ func (c *control) put(i inbound) bool {
 	}
 }
 
-func closeError(err error, partial bool) error {
+func (c *control) closeError(err error, partial bool) error {
+	c.mu.Lock()
+	cause := c.cause
+	c.mu.Unlock()
 	switch {
+	case cause != nil:
+		return cause
 	case errors.Is(err, io.EOF) && partial:
 		return fmt.Errorf("%w in the middle of a message", errPeerClosed)
 	case errors.Is(err, io.EOF):
@@ -222,6 +228,22 @@ func (c *control) send(b []byte, within time.Duration) error {
 		b = b[piece:]
 	}
 	_, err := c.nc.Write(b)
+	return err
+}
+
+// sendFrame sends a frame beside the conversation. When it cannot be sent whole nothing
+// can follow it, so the connection is closed; readers of states are told that the peer
+// does not read.
+func (c *control) sendFrame(b []byte, within time.Duration) error {
+	err := c.send(b, within)
+	if err != nil {
+		c.mu.Lock()
+		if c.cause == nil && isNetTimeout(err) {
+			c.cause = errTimeout
+		}
+		c.mu.Unlock()
+		_ = c.nc.Close()
+	}
 	return err
 }
 

@@ -107,6 +107,12 @@ func (t *session) closedError(err error) error {
 	if e := asResult(err); e != nil {
 		return e
 	}
+	if errors.Is(err, errTimeout) {
+		return &result.Error{
+			Code: "no-answer", Remote: true, Number: codeSendMessage, Errno: linuxETIMEDOUT,
+			Text: fmt.Sprintf("the client did not read its control connection for %v: it is frozen, or the path is cut", t.s.to.Answer),
+		}
+	}
 	if !errors.Is(err, errPeerClosed) && !isNetError(err) {
 		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the client's message makes no sense: " + err.Error()}
 	}
@@ -148,13 +154,7 @@ func (t *session) build() error {
 	t.head.Wire.HasRetrans = infoErr == nil && p.Sends(result.Server)
 	if t.hello.has(FeatureEvents) {
 		t.out.mu.Lock() // event reads it under this lock
-		t.frames = newFrameSender(FrameEvent, func(b []byte) error {
-			err := t.ctl.send(b, t.s.to.Answer)
-			if err != nil {
-				_ = t.conn.Close() // half a frame may be on its way: nothing can follow it
-			}
-			return err
-		})
+		t.frames = newFrameSender(FrameEvent, func(b []byte) error { return t.ctl.sendFrame(b, t.s.to.Answer) })
 		t.out.mu.Unlock()
 	}
 	t.out.notices(notices)
@@ -238,6 +238,7 @@ func (t *session) watch(ctx context.Context) error {
 	defer still.stop()
 	rate := newRateWatch(t.eng, t.s.Policy.RateLimit, t.s.Policy.RateLimitWindow)
 	defer rate.stop()
+	drained := make(chan error, 1)
 	var hard, dead <-chan time.Time
 	if t.plan.Duration > 0 {
 		timer := time.NewTimer(t.plan.Duration + t.plan.Omit + t.s.to.Grace)
@@ -259,10 +260,14 @@ func (t *session) watch(ctx context.Context) error {
 				timer := time.NewTimer(t.plan.ReceiveTimeout)
 				defer timer.Stop()
 				dead = timer.C
-			case traffic.FileEnd: // only a sending server knows the end of its file
-				return t.fileEnd(ctx)
+			case traffic.FileEnd:
+				// Only a sending server knows the end of its file, and of all that it may say only
+				// EXCHANGE_RESULTS ends a test in good order (spec §4.1): when the client has it all.
+				go func() { drained <- t.eng.Drain(wctx) }() // ends with wctx at the latest
 			default: // own share sent (exact), or cancelled: seen elsewhere
 			}
+		case <-drained: // what the system cannot tell is not waited for
+			return t.letRead(ctx)
 		case <-dead:
 			return t.idleError()
 		case <-hard:
@@ -301,6 +306,22 @@ func (t *session) watch(ctx context.Context) error {
 	}
 }
 
+// letRead gives an iperf3 client a moment to read what its kernel holds: it stops reading
+// when it is told that the test is over.
+func (t *session) letRead(ctx context.Context) error {
+	if t.hello != nil {
+		return nil
+	}
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 func (t *session) stallAfter() time.Duration {
 	if t.plan.SendTimeout > 0 {
 		return t.plan.SendTimeout
@@ -330,17 +351,6 @@ func (t *session) word(in inbound, ok bool) (over bool, err error) {
 		return false, nil
 	}
 	return false, t.goodbye(in.m)
-}
-
-// fileEnd ends a test whose file is sent: when the client's system has all of it. Of the
-// messages a server may send, only EXCHANGE_RESULTS ends a test in good order (spec §4.1).
-func (t *session) fileEnd(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, t.s.to.Drain)
-	defer cancel()
-	if err := t.eng.Drain(ctx); err != nil && ctx.Err() != nil {
-		t.out.notice(result.Notice{Code: "drain-incomplete", Level: result.Warn, Text: "the client stopped acknowledging before the whole file had arrived"})
-	}
-	return nil
 }
 
 // exchange ends the data phase on this side, exchanges results and waits for goodbye.
