@@ -180,6 +180,20 @@ func (d Deviation) JSON() bool {
 	return strings.Contains(d.Pattern, `"`) || strings.Contains(d.Case, "json")
 }
 
+// Live reports whether the row is about runs of the program (test/dropin), not about
+// the recordings alone.
+func (d Deviation) Live() bool { return path.Base(path.Dir(d.Case)) == "live" }
+
+// CheckLive fails t for each row about live runs that changed nothing.
+func (d *Deviations) CheckLive(t testing.TB) {
+	t.Helper()
+	for _, row := range d.rows {
+		if row.Live() && !row.used {
+			t.Errorf("deviation %q %q changes nothing", row.Case, row.Pattern)
+		}
+	}
+}
+
 // CheckUsed fails t for each row that is about JSON, or that is not, whose recording
 // was compared but that changed nothing.
 func (d *Deviations) CheckUsed(t testing.TB, json bool) {

@@ -236,7 +236,7 @@ func doc(rows []deviation) string {
 	}
 	fmt.Fprintf(&b, "%d options: %d done, %d differ, %d later.\n\n", len(iperf3.Options), counts[iperf3.Done], counts[iperf3.Differs], counts[iperf3.Later])
 	b.WriteString("## Differences from recorded outputs\n\nWhat is meant to differ from what iperf3 3.12 and 3.21 printed in our recordings " +
-		"(testdata/deviations has the very lines).\n\n| recording | difference and reason |\n|---|---|\n")
+		"(testdata/deviations has the very lines). `live/…` is about the program's own runs of the recorded command lines, `live/error_…` about those that fail without a server.\n\n| recording | difference and reason |\n|---|---|\n")
 	var lines []string
 	for _, row := range rows {
 		if line := fmt.Sprintf("| `%s` | %s |\n", row.name, row.reason); !slices.Contains(lines, line) {
