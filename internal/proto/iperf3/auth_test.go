@@ -221,7 +221,7 @@ func TestLogin(t *testing.T) {
 			if tc.users != "" {
 				pol.UsersFile = tc.users
 			}
-			ts := startServer(t, &Server{Policy: pol, Timeouts: short(), Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(log, nil))})
+			ts := startServer(t, &Server{Policy: pol, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(log, nil))})
 			c := ts.client(plan.Plan{Bytes: 1000, Auth: tc.auth})
 			c.Now = func() time.Time { return now.Add(tc.skew) }
 			run, err := runClient(t, c)

@@ -109,6 +109,10 @@ func (r *clientRun) closedError(err error) error {
 		return &result.Error{Code: "protocol", Remote: true, Number: codeRecvMessage, Text: "the server's message makes no sense: " + err.Error()}
 	}
 	e := &result.Error{Code: "peer-closed", Remote: true, Number: codeCtrlClose, Errno: errno(err)}
+	if r.rejected() {
+		e.Text = rejectedText
+		return e
+	}
 	when := "in mid-test"
 	if !r.flowed {
 		when = "while the test was being set up"
@@ -224,16 +228,8 @@ func (r *clientRun) deadStreams(err error) error {
 		}
 		e.Text = "all streams broke in mid-test: " + reason(err)
 	}
-	if r.p.Direction == plan.Both {
-		var got int64
-		for _, f := range r.eng.Snapshot().Flows {
-			if !f.Send {
-				got += f.Total.Bytes + f.OmittedBytes
-			}
-		}
-		if got <= int64(r.p.Streams) { // each rejected stream carries the one byte of ACCESS_DENIED
-			e.Text = "the server rejected the streams of its own direction: iperf3 before 3.7 cannot send and receive at once; test the directions one after the other"
-		}
+	if r.rejected() {
+		e.Text = rejectedText
 	}
 	return e
 }
@@ -244,6 +240,23 @@ func reason(err error) string {
 		return Strerror(n)
 	}
 	return err.Error()
+}
+
+const rejectedText = "the server rejected the streams of its own direction: iperf3 before 3.7 cannot send and receive at once; test the directions one after the other"
+
+// rejected reports that a bidirectional test's receiving streams ended with not more than
+// the one byte of ACCESS_DENIED each (spec §16.3).
+func (r *clientRun) rejected() bool {
+	if r.p.Direction != plan.Both || r.eng == nil || !r.died {
+		return false
+	}
+	var got int64
+	for _, f := range r.eng.Snapshot().Flows {
+		if !f.Send {
+			got += f.Total.Bytes + f.OmittedBytes
+		}
+	}
+	return got <= int64(r.p.Streams)
 }
 
 // asResult returns the *result.Error inside err, nil when there is none.

@@ -28,7 +28,7 @@ func TestBothEndsLive(t *testing.T) {
 		t.Run(string(dir), func(t *testing.T) {
 			facts := &result.Host{Name: "secret", OS: "linux", Release: "6.1", Cores: 2, CPUModel: "secret", Tool: &result.Tool{Name: "fullbore", Version: "9"}}
 			s := &Server{
-				Policy: plan.Serve{Interval: 100 * time.Millisecond}, Timeouts: short(), Facts: facts,
+				Policy: plan.Serve{Interval: 100 * time.Millisecond}, Facts: facts,
 				Tool: result.Tool{Name: "fullbore", Version: "9"},
 				Host: func() *result.HostSample { return &result.HostSample{StealMax: 0.25} },
 			}
@@ -107,7 +107,6 @@ func TestFactsFor(t *testing.T) {
 func TestManyStreams(t *testing.T) {
 	ts := startServer(t, &Server{Policy: plan.Serve{Interval: 100 * time.Millisecond}})
 	c := ts.client(plan.Plan{Streams: 500, Duration: 300 * time.Millisecond, Interval: 100 * time.Millisecond, Bitrate: 1e6, BlockSize: 1000})
-	c.Timeouts = Timeouts{}
 	run, err := runClient(t, c)
 	if err != nil {
 		t.Fatal(err)
@@ -145,13 +144,13 @@ func TestManyStreams(t *testing.T) {
 		io.Copy(io.Discard, p.nc)
 	})
 	p.Streams, p.Extension = 500, ""
-	_, err = runClient(t, &Client{Plan: p, Timeouts: short()})
+	_, err = runClient(t, &Client{Plan: p})
 	wantError(t, err, codeNumStreams, "plan")
 }
 
 // TestIndexedStreams: the index, not the order of arrival, says which stream it is.
 func TestIndexedStreams(t *testing.T) {
-	ts := startServer(t, &Server{Timeouts: short()})
+	ts := startServer(t, &Server{})
 	p := dialRaw(t, ts)
 	p.greet()
 	p.document(`{"tcp":true,"parallel":3,"time":0,"fullbore":{"v":1,"version":"x","features":["index"]}}`)
@@ -199,7 +198,7 @@ func TestIndexedStreams(t *testing.T) {
 // TestSteer: a running test changes its rate, also what the server sends.
 func TestSteer(t *testing.T) {
 	for _, dir := range []plan.Direction{plan.Up, plan.Down} {
-		ts := startServer(t, &Server{Timeouts: short()})
+		ts := startServer(t, &Server{})
 		c := ts.client(plan.Plan{Bytes: 4 << 20, Bitrate: 100e3, BlockSize: 1000, Direction: dir})
 		rec := newRecorder()
 		rec.on = func(e result.Event) {

@@ -15,12 +15,12 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// short are timeouts that let a test see the end of a phase soon. They are bounds, not
-// waits: a test that passes does not depend on the machine being fast.
+// short are timeouts for tests that have to see one of them pass. They are long enough for
+// a busy machine to do between two of them what a test does.
 func short() Timeouts {
 	return Timeouts{
-		Header: 300 * time.Millisecond, Answer: 500 * time.Millisecond, Stream: 500 * time.Millisecond, Drain: time.Second,
-		Grace: 500 * time.Millisecond, Reason: 200 * time.Millisecond, Linger: 300 * time.Millisecond, Stopping: time.Second,
+		Header: time.Second, Answer: 1500 * time.Millisecond, Stream: 1500 * time.Millisecond, Drain: time.Second,
+		Grace: 500 * time.Millisecond, Reason: 300 * time.Millisecond, Linger: 300 * time.Millisecond, Stopping: time.Second,
 	}
 }
 
@@ -158,10 +158,10 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// client is a client of ts with short timeouts.
+// client is a client of ts.
 func (ts *testServer) client(p plan.Plan) *Client {
 	p.Host, p.Port = ts.addr.Addr().String(), int(ts.addr.Port())
-	return &Client{Plan: p, Timeouts: short(), Tool: result.Tool{Name: "fullbore", Version: "test"}}
+	return &Client{Plan: p, Tool: result.Tool{Name: "fullbore", Version: "test"}}
 }
 
 func runClient(t testing.TB, c *Client) (*result.Run, error) {

@@ -24,7 +24,7 @@ func TestLimitsAreSaid(t *testing.T) {
 		"lower of two": {plan.Serve{RateLimit: 2e6, MaxRate: 1e6}, plan.Plan{FQRate: 5e6}, []string{"1000000 bit/s", "5000000 bit/s"}},
 		"time":         {plan.Serve{MaxDuration: 5 * time.Second}, plan.Plan{Duration: 18 * time.Second, Omit: 2 * time.Second}, []string{"5s", "20s"}},
 	} {
-		ts := startServer(t, &Server{Policy: c.policy, Timeouts: short()})
+		ts := startServer(t, &Server{Policy: c.policy})
 		_, err := runClient(t, ts.client(c.p))
 		if err == nil {
 			t.Fatalf("%s: not refused", name)
@@ -45,7 +45,7 @@ func TestAffinityIsSaid(t *testing.T) {
 	if _, err := osnet.UsableCPUs(); err != nil {
 		t.Skip("this system does not let a program choose its CPUs")
 	}
-	ts := startServer(t, &Server{Timeouts: short()})
+	ts := startServer(t, &Server{})
 	_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000, Affinity: []int{1023}}))
 	wantError(t, err, codeAffinity, "option")
 	if !strings.Contains(err.Error(), "1023") || !strings.Contains(err.Error(), "usable") {

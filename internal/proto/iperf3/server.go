@@ -187,7 +187,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) {
 			t.Stop()
 			return
 		}
-		pause = min(2*pause, time.Second)
+		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 

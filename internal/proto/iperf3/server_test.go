@@ -52,7 +52,7 @@ func TestPolicy(t *testing.T) {
 		"extension turned off": {plan.Serve{Extension: "off"}, plan.Plan{Bytes: 1000, Streams: 200}, codeNumStreams, "plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, &Server{Policy: tc.policy, Timeouts: short()})
+			ts := startServer(t, &Server{Policy: tc.policy})
 			run, err := runClient(t, ts.client(tc.plan))
 			if tc.number == 0 {
 				if err != nil {
@@ -85,7 +85,7 @@ func TestPolicy(t *testing.T) {
 // and the figures.
 func TestRateLimitMidTest(t *testing.T) {
 	for _, dir := range []plan.Direction{plan.Up, plan.Down} {
-		ts := startServer(t, &Server{Policy: plan.Serve{RateLimit: 1e6, RateLimitWindow: 100 * time.Millisecond}, Timeouts: short()})
+		ts := startServer(t, &Server{Policy: plan.Serve{RateLimit: 1e6, RateLimitWindow: 100 * time.Millisecond}})
 		run, err := runClient(t, ts.client(plan.Plan{Duration: time.Minute, Direction: dir, Extension: "off"}))
 		wantError(t, err, codeTotalRate, "limit")
 		if !run.Finished() {
@@ -101,7 +101,7 @@ func TestRateLimitMidTest(t *testing.T) {
 
 // TestMaxRatePaces: what a server sends is held to its limit.
 func TestMaxRatePaces(t *testing.T) {
-	ts := startServer(t, &Server{Policy: plan.Serve{MaxRate: 8e6}, Timeouts: short()})
+	ts := startServer(t, &Server{Policy: plan.Serve{MaxRate: 8e6}})
 	run, err := runClient(t, ts.client(plan.Plan{Duration: 500 * time.Millisecond, Direction: plan.Down, Streams: 2}))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestBusy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logged{}
-			ts := startServer(t, &Server{Policy: pol, Timeouts: short(), Log: slog.New(slog.NewTextHandler(log, nil))})
+			ts := startServer(t, &Server{Policy: pol, Log: slog.New(slog.NewTextHandler(log, nil))})
 			holder(t, ts, plan.Plan{})
 			_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000}))
 			wantError(t, err, codeAccessDenied, "busy")
@@ -163,7 +163,7 @@ func TestBusy(t *testing.T) {
 
 // TestOverlap: tests at once are served by default, and both know.
 func TestOverlap(t *testing.T) {
-	ts := startServer(t, &Server{Timeouts: short()})
+	ts := startServer(t, &Server{})
 	release := holder(t, ts, plan.Plan{})
 	run, err := runClient(t, ts.client(plan.Plan{Bytes: 1000}))
 	if err != nil {
@@ -200,7 +200,7 @@ func hasNotice(r *result.Run, code string) bool {
 // TestQueue: clients that may wait get their turn in order, hear of their place, and
 // one who leaves the queue makes room.
 func TestQueue(t *testing.T) {
-	ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, Queue: true}, Timeouts: short()})
+	ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, Queue: true}})
 	release := holder(t, ts, plan.Plan{})
 	type done struct {
 		i   int
@@ -245,7 +245,7 @@ func TestOneOff(t *testing.T) {
 	for name, p := range map[string]plan.Plan{
 		"good": {Bytes: 1000}, "refused": {Duration: time.Second, Bitrate: 1e9},
 	} {
-		ts := startServer(t, &Server{Policy: plan.Serve{OneOff: true, RateLimit: 100e6}, Timeouts: short()})
+		ts := startServer(t, &Server{Policy: plan.Serve{OneOff: true, RateLimit: 100e6}})
 		_, err := runClient(t, ts.client(p))
 		if (err == nil) != (name == "good") {
 			t.Errorf("%s: %v", name, err)
@@ -256,7 +256,7 @@ func TestOneOff(t *testing.T) {
 		ts.result <- nil
 	}
 	// A test that breaks off is over too.
-	ts := startServer(t, &Server{Policy: plan.Serve{OneOff: true}, Timeouts: short()})
+	ts := startServer(t, &Server{Policy: plan.Serve{OneOff: true}})
 	p := dialRaw(t, ts)
 	p.greet()
 	p.document(`{"tcp":true}`)
@@ -275,7 +275,7 @@ func TestIdle(t *testing.T) {
 	}
 	ts.result <- nil
 	// A test that takes longer is not cut off.
-	ts = startServer(t, &Server{Policy: plan.Serve{OneOff: true, IdleTimeout: 300 * time.Millisecond}, Timeouts: short()})
+	ts = startServer(t, &Server{Policy: plan.Serve{OneOff: true, IdleTimeout: 300 * time.Millisecond}})
 	if _, err := runClient(t, ts.client(plan.Plan{Duration: 600 * time.Millisecond, Bitrate: 1e6})); err != nil {
 		t.Error(err)
 	}
@@ -283,7 +283,7 @@ func TestIdle(t *testing.T) {
 
 // TestMany: forty clients at once, each with its own sums (issue: many tests at once).
 func TestMany(t *testing.T) {
-	ts := startServer(t, &Server{Timeouts: Timeouts{}})
+	ts := startServer(t, &Server{})
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Add(1)
@@ -293,7 +293,6 @@ func TestMany(t *testing.T) {
 			ext := []string{"off", ""}[i%2]
 			bytes := int64(1<<20 + i*1000)
 			c := ts.client(plan.Plan{Bytes: bytes, BlockSize: 1000, Streams: 1 + i%4, Direction: dir, Extension: ext})
-			c.Timeouts = Timeouts{}
 			run, err := runClient(t, c)
 			if err != nil {
 				t.Errorf("client %d: %v", i, err)
@@ -321,7 +320,6 @@ func TestBackToBack(t *testing.T) {
 	ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true}, Log: slog.New(slog.DiscardHandler)})
 	for i := range 200 {
 		c := ts.client(plan.Plan{Bytes: 1000, BlockSize: 1000})
-		c.Timeouts = Timeouts{}
 		if _, err := runClient(t, c); err != nil {
 			t.Fatalf("client %d: %v", i, err)
 		}
@@ -421,7 +419,7 @@ func TestVisitorsAreLimited(t *testing.T) {
 func TestServerOutput(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		finished := false
-		s := &Server{Timeouts: short()}
+		s := &Server{}
 		s.NewTest = func(result.Addr) TestHooks {
 			rec := newRecorder()
 			rec.on = func(e result.Event) { finished = finished || e.Kind == result.KindFinish }
@@ -473,7 +471,7 @@ func TestFile(t *testing.T) {
 			if dirn == plan.Down {
 				pol.File, p.File = in, out
 			}
-			ts := startServer(t, &Server{Policy: pol, Timeouts: short()})
+			ts := startServer(t, &Server{Policy: pol})
 			run, err := runClient(t, ts.client(p))
 			if err != nil {
 				t.Fatalf("%s %q: %v", dirn, ext, err)
@@ -500,7 +498,7 @@ func TestFile(t *testing.T) {
 
 // TestOtherAddress: a stream from elsewhere with the right cookie is not taken.
 func TestOtherAddress(t *testing.T) {
-	ts := startServer(t, &Server{Timeouts: short()})
+	ts := startServer(t, &Server{})
 	p := dialRaw(t, ts)
 	p.greet()
 	p.document(`{"tcp":true}`)
@@ -529,7 +527,6 @@ func TestSettingsDoNotLeak(t *testing.T) {
 		{Direction: plan.Down, Bytes: 1000},
 	} {
 		c := ts.client(p)
-		c.Timeouts = Timeouts{}
 		if _, err := runClient(t, c); err != nil {
 			t.Fatal(err)
 		}
@@ -576,8 +573,8 @@ func (l *starving) Accept() (net.Conn, error) {
 // TestTooFewDescriptors: the test that needs too many is ended with the reason; the
 // server lives, and serves a smaller one (field case F45).
 func TestTooFewDescriptors(t *testing.T) {
-	ts := startServerOn(t, &Server{Policy: plan.Serve{Exclusive: true}, Timeouts: short()}, func(ln net.Listener) net.Listener {
-		return &starving{Listener: ln, from: 5, till: 20}
+	ts := startServerOn(t, &Server{Policy: plan.Serve{Exclusive: true}}, func(ln net.Listener) net.Listener {
+		return &starving{Listener: ln, from: 5, till: 12}
 	})
 	_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000, Streams: 60, Extension: "off"}))
 	wantError(t, err, codeStreamAccept, "refused")
@@ -596,7 +593,6 @@ func TestControlOptions(t *testing.T) {
 	ka := &plan.Keepalive{Idle: 60 * time.Second, Interval: 5 * time.Second, Count: 3}
 	ts := startServer(t, &Server{Policy: plan.Serve{Keepalive: ka, SendTimeout: 20 * time.Second}})
 	c := ts.client(plan.Plan{Bytes: 1000, Keepalive: ka, SendTimeout: 20 * time.Second})
-	c.Timeouts = Timeouts{}
 	if _, err := runClient(t, c); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // A window that the system does not grant is a notice, or the end of the test where it
 // has to be as iperf3 does it (field case F34).
 func TestWindowNotGranted(t *testing.T) {
-	ts := startServer(t, &Server{Timeouts: short()})
+	ts := startServer(t, &Server{})
 	huge := plan.Plan{Bytes: 1000, Window: plan.MaxWindow} // above any limit that a kernel has by default
 	run, err := runClient(t, ts.client(huge))
 	if err != nil {
