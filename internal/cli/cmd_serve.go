@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -192,8 +195,15 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := e.interruptible(ctx)
-	defer stop()
+	if o.untilStdin && e.IsProcess {
+		// Ctrl-C reaches the whole foreground group: the one who started this server needs
+		// it until its own test is over, and then closes our input.
+		signal.Ignore(os.Interrupt, syscall.SIGHUP)
+	} else {
+		var stop func()
+		ctx, stop = e.interruptible(ctx)
+		defer stop()
+	}
 	lns, err := e.listen(ctx, s)
 	if err != nil {
 		return err
@@ -213,7 +223,7 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 			cancel()
 		}()
 	}
-	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()})}
 	board := &serveBoard{e: e, o: o}
 	err = r.Serve(ctx, s, lns, board.newTest)
 	if ctx.Err() != nil {
@@ -239,6 +249,17 @@ func (e *env) listen(ctx context.Context, s plan.Serve) ([]net.Listener, error) 
 		lns = append(lns, ln)
 	}
 	return lns, nil
+}
+
+// boardHandler leaves out the record per test: the board prints its line.
+type boardHandler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h boardHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "test" {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 // serveBoard prints a line (or a document) per test.

@@ -6,13 +6,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/fullbore-net/fullbore/result"
 )
 
+// sameSignal is how long a repetition counts as the same signal: timeout(1) sends its
+// signal to the process and then to its group, a terminal and a supervisor may do both.
+const sameSignal = 500 * time.Millisecond
+
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels
-// with a *result.Error as its cause; a second one ends the process at once. stop
-// gives the signals back. Outside a whole process (tests) no signal is touched.
+// with a *result.Error as its cause; a second one, later than sameSignal, ends the
+// process at once. stop gives the signals back. Outside a whole process (tests) no
+// signal is touched.
 //
 // Its goroutine ends when stop is called.
 func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
@@ -35,15 +41,17 @@ func (e *env) interruptibleAs(ctx context.Context, code int) (context.Context, f
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
-		first := true
+		var first time.Time
 		for {
 			select {
 			case s := <-ch:
-				if !first {
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					cancel(interrupted(s))
+				case time.Since(first) > sameSignal:
 					os.Exit(code)
 				}
-				first = false
-				cancel(interrupted(s))
 			case <-done:
 				return
 			}
