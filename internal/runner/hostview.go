@@ -54,5 +54,10 @@ func (v *hostView) sample() *result.HostSample { return v.sampler.Sample() }
 
 func (v *hostView) close() { v.sampler.Close() }
 
-// hostFacts are those of this host as seen from its default route.
-func hostFacts(ctx context.Context) *result.Host { return oshost.Facts(ctx, netip.Addr{}) }
+// facts are those of this host as seen from its default route, with this program's name.
+func (r *Runner) facts(ctx context.Context) *result.Host {
+	h := oshost.Facts(ctx, netip.Addr{})
+	tool := r.tool()
+	h.Tool = &tool
+	return h
+}

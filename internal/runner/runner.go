@@ -48,6 +48,8 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 	rec := &recorder{sink: sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
 	host := newHostView(ctx, p.Host, p.Family)
 	defer host.close()
+	tool := r.tool()
+	host.facts.Tool = &tool
 	err = proto.run(ctx, r, p, host, rec)
 	if !r.Plain {
 		for _, n := range host.notices(result.Client) {
