@@ -17,6 +17,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/fullbore-net/fullbore/internal/lab/thread"
 )
 
 // namePrefix starts the name of each namespace that a lab makes; the pid of the
@@ -60,7 +62,7 @@ func Check() error {
 		return errors.New("lab: emulated paths are made of network namespaces, which only root can make: run it again with sudo")
 	}
 	failed := make(chan error)
-	onDoomedThread(func() { failed <- unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS) })
+	thread.Doomed(func() { failed <- unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS) })
 	if err := <-failed; err != nil {
 		return fmt.Errorf("lab: make a network namespace: %w: this needs CAP_SYS_ADMIN and CAP_NET_ADMIN, which a container has only when it is given them (docker run --privileged)", err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/fullbore-net/fullbore/internal/lab/thread"
 )
 
 // Command is a program to be started in a namespace.
@@ -61,7 +63,7 @@ func (ns *Namespace) Start(c Command) (*Process, error) {
 		return nil, err
 	}
 	started := make(chan error, 1)
-	onDoomedThread(func() {
+	thread.Doomed(func() {
 		err := ns.settle()
 		if err == nil {
 			err = p.cmd.Start()

@@ -5,7 +5,6 @@ import (
 	"runtime"
 
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 )
 
 // inNamespace runs f on a thread of its own that is in the network namespace ns, and
@@ -34,22 +33,4 @@ func inNamespace(ns netns.NsHandle, f func() error) error {
 		done <- err
 	}()
 	return <-done
-}
-
-// onDoomedThread runs f on a locked thread that dies with f, for changes that cannot
-// be undone. It is never the process's main thread, whose namespaces are what
-// /proc/self shows. The caller does not wait.
-func onDoomedThread(f func()) {
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// While this goroutine holds the main thread, another one cannot get it.
-			ended := make(chan struct{})
-			onDoomedThread(func() { defer close(ended); f() })
-			<-ended
-			runtime.UnlockOSThread()
-			return
-		}
-		f()
-	}()
 }

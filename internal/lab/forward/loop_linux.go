@@ -2,7 +2,6 @@ package forward
 
 import (
 	"fmt"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -115,13 +114,11 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 	return l, nil
 }
 
-// run carries packets until stop is called or a device fails. It locks its thread
-// and never unlocks it, as it changes the thread's timer slack and priority.
+// run carries packets until stop is called or a device fails. It does not lock its
+// thread: the process's threads are all alike (favourThread), and every 10 ms the runtime
+// asks the loop to yield, which a locked goroutine can only do by way of another thread,
+// for which there may be no processor for a long time.
 func (l *loop) run() error {
-	runtime.LockOSThread()
-	if err := favourThread(); err != nil {
-		return err
-	}
 	l.start = l.clock.now()
 	fds := [3]unix.PollFd{
 		{Fd: int32(l.dirs[0].src), Events: unix.POLLIN},

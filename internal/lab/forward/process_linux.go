@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fullbore-net/fullbore/internal/lab/thread"
 	"github.com/fullbore-net/fullbore/internal/lab/truth"
 )
 
@@ -51,6 +52,7 @@ func Main(in io.Reader, out io.Writer) error {
 	// Garbage is a few kilobytes a report; a collection would hold the loop up.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(2 << 30) // but for a run that never ends
+	favourSession()
 	// The loop keeps one P for itself.
 	runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
 	return serve(in, out, fdA, fdB, [2]int{fdTapA, fdTapB})
@@ -220,22 +222,26 @@ func (z frozen) report() *Report {
 	return &z.rep
 }
 
-// favourThread makes the calling thread wake up on time: no timer slack
-// (prctl(2), default 50 µs), the best place in the ordinary scheduling class, and a
-// short slice, which since Linux 6.12 lets a task run sooner after it wakes (sched(7),
-// SCHED_OTHER sched_runtime). Where sessions are scheduled as groups (sched(7), "The
-// autogroup feature"; Start gives the process a session of its own) niceness counts
-// only within one, so the group gets it too. No real-time class is used. All but the
-// first are improvements, so a kernel or a container that refuses them is no error:
-// the run's lateness shows what that cost.
+// favourThread makes the calling thread, and what it starts, wake up on time: no
+// timer slack (prctl(2), default 50 µs), the best place in the ordinary scheduling
+// class, and a short slice, which since Linux 6.12 lets a task run sooner after it wakes
+// (sched(7), SCHED_OTHER sched_runtime). No real-time class is used. All but the first
+// are improvements, so a kernel or a container that refuses them is no error: the
+// run's lateness shows what that cost.
 func favourThread() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forward: set timer slack: %w", err)
 	}
 	attr := schedAttr{size: uint32(unsafe.Sizeof(schedAttr{})), nice: bestNice, runtime: uint64(sliceLength)}
 	_, _, _ = syscall.Syscall(unix.SYS_SCHED_SETATTR, 0, uintptr(unsafe.Pointer(&attr)), 0)
-	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(bestNice)), 0)
 	return nil
+}
+
+// favourSession does for the process's session what niceness does for a process:
+// where sessions are scheduled as groups (sched(7), "The autogroup feature"), niceness
+// counts only within one. Start gives the process a session of its own.
+func favourSession() {
+	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(bestNice)), 0)
 }
 
 const (
@@ -286,7 +292,7 @@ func Start(argv []string, a, b End, cfg Config) (*Process, error) {
 	}
 	cmd.Stderr = os.Stderr
 	// Its own session: a terminal's Ctrl-C is for the user's program, and the path must
-	// stay whole until that has ended. See favourThread for another reason.
+	// stay whole until that has ended. See favourSession for another reason.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -296,7 +302,16 @@ func Start(argv []string, a, b End, cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forward: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	// A process inherits the scheduling of the thread that starts it, for all its threads.
+	started := make(chan error)
+	thread.Doomed(func() {
+		if err := favourThread(); err != nil {
+			started <- err
+			return
+		}
+		started <- cmd.Start()
+	})
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("forward: start the link process: %w", err)
 	}
 	p := &Process{cmd: cmd, in: in, out: json.NewDecoder(out)}
