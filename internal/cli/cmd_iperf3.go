@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +54,9 @@ func (e *env) iperf3(ctx context.Context, argv0 string, args []string) int {
 	release, err := compat.ParseRelease(e.Getenv(compat.ReleaseVariable))
 	if err != nil {
 		fmt.Fprintf(e.Err, "fullbore: %v\n", err)
+	}
+	if e.IsProcess {
+		signal.Ignore(syscall.SIGPIPE) // as iperf3: a server outlives the reader of its output
 	}
 	system := oshost.Facts(ctx, netip.Addr{}).SystemInfo
 	inv, exit := compat.Parse(argv0, args, compat.World{
@@ -135,7 +140,9 @@ func (d *dropin) fail(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if d.out.JSON {
 		run := &result.Run{Err: &result.Error{Code: "failed", Text: text}}
-		d.document(run, result.Server)
+		if err := d.document(run, result.Server); lost(err) {
+			fmt.Fprintf(d.Err, "iperf3: error - %v\n", err)
+		}
 		return
 	}
 	fmt.Fprintf(d.stderr, "%siperf3: error - %s\n", d.timestamp(), text)
@@ -164,10 +171,9 @@ func (d *dropin) textOptions(end result.End) iperf3text.Options {
 }
 
 // document prints one -J document.
-func (d *dropin) document(run *result.Run, end result.End) {
-	if _, err := d.stdout.Write(iperf3json.Document(run, d.jsonOptions(end))); err != nil {
-		fmt.Fprintf(d.Err, "iperf3: error - %v\n", err)
-	}
+func (d *dropin) document(run *result.Run, end result.End) error {
+	_, err := d.stdout.Write(iperf3json.Document(run, d.jsonOptions(end)))
+	return err
 }
 
 // view is a renderer of one test in the wanted form.
@@ -246,7 +252,4 @@ func (v *documentView) Event(e result.Event) {
 }
 
 // Close prints the document.
-func (v *documentView) Close() error {
-	v.d.document(v.fold.Run(), v.end)
-	return nil
-}
+func (v *documentView) Close() error { return v.d.document(v.fold.Run(), v.end) }

@@ -246,7 +246,7 @@ func (s *serverDesk) newTest(result.Addr) runner.Hooks {
 		Done: func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if err := v.Close(); err != nil {
+			if err := v.Close(); lost(err) {
 				fmt.Fprintf(s.d.Err, "iperf3: error - %v\n", err)
 			}
 			if stays && !s.said {
@@ -289,7 +289,7 @@ func (s *serverDesk) interrupted(cause *result.Error) {
 		t.Introduced()
 	}
 	v.Event(result.Event{Kind: result.KindError, End: result.Server, Err: cause})
-	if err := v.Close(); err != nil {
+	if err := v.Close(); lost(err) {
 		fmt.Fprintf(s.d.Err, "iperf3: error - %v\n", err)
 	}
 }

@@ -89,16 +89,46 @@ func TestLinesAtOnce(t *testing.T) {
 	}
 }
 
-// TestReaderGone: a client whose reader leaves (`| head -1`) ends.
+// TestReaderGone: when the reader of the output leaves (`| head -1`), a client finishes
+// its test and a server serves on: SIGPIPE is ignored.
 func TestReaderGone(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "3.21")
-	b.serve(nil, "-s")
-	client, r := b.pipe(b.net.Near, "-c", far4, "-t", "0", "-b", "1M", "-i", "0.1")
-	b.readTo(r, regexp.MustCompile(`\n`))
-	b.check(r.Close())
-	if got := b.wait(client); got.exit != 128+int(syscall.SIGPIPE) || got.stderr != "" {
-		t.Errorf("%s", got)
+	for _, form := range [][]string{nil, {"-J"}, {"--json-stream"}} {
+		t.Run(strings.Join(append([]string{"text"}, form...), " "), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "3.21")
+			server, fromServer := b.pipe(b.net.Far, append([]string{"-s"}, form...)...)
+			b.listens(server)
+			b.check(fromServer.Close())
+			client, r := b.pipe(b.net.Near, append([]string{"-c", far4, "-t", "1", "-b", "1M", "-i", "0.1"}, form...)...)
+			b.check(r.Close())
+			if got := b.wait(client); got.exit != 0 || got.stderr != "" {
+				t.Errorf("%s", got)
+			}
+			if got := b.client(nil, "-c", far4, "-n", "64K"); got.exit != 0 || got.stderr != "" {
+				t.Errorf("the second client: %s", got)
+			}
+			if ended(server) || server.Stderr() != "" {
+				t.Errorf("the server: ended %v, %s", ended(server), server.Stderr())
+			}
+		})
+	}
+}
+
+// TestDiskFull: output that cannot be written is an error, whatever its form.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"-4", "-J", "--json-stream"} {
+		b := newBench(t, "3.21")
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		b.check(err)
+		server := b.serve(nil, "-s", "-1")
+		p := b.startCmd(b.net.Near, lab.Command{Args: []string{program, "iperf3", "-c", far4, "-n", "64K", form}, Stdout: full})
+		b.check(full.Close())
+		if got := b.wait(p); got.exit != 1 || !strings.HasSuffix(got.stderr, ": no space left on device\n") || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("%s: %s", form, got)
+		}
+		b.wait(server)
 	}
 }
 
