@@ -205,21 +205,7 @@ func (e *Engine) row(marks []mark, reads []reading, last bool) {
 
 // detailSlowest puts the whole TCP_INFO into the rows of the slowest flows.
 func (e *Engine) detailSlowest(rows []result.StreamInterval) {
-	var slow [slowFlows]int
-	n := 0
-	for i := range rows {
-		at := n
-		for at > 0 && rows[slow[at-1]].Bytes > rows[i].Bytes {
-			at--
-		}
-		if at == slowFlows {
-			continue
-		}
-		n = min(n+1, slowFlows)
-		copy(slow[at+1:n], slow[at:])
-		slow[at] = i
-	}
-	for _, i := range slow[:n] {
+	for _, i := range slowest(len(rows), func(i int) int64 { return rows[i].Bytes }) {
 		rows[i].TCP = e.streams[i].readKernel(true).info
 	}
 }

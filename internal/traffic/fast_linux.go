@@ -24,7 +24,7 @@ const (
 	beat = int64(4 * time.Millisecond)
 	// zeroCopyBlock is the smallest block for which moving pages beats copying.
 	zeroCopyBlock = 32 << 10
-	copyBuffer    = 512 << 10
+	copyBuffer    = 128 << 10
 	discardBuffer = 1 << 20
 )
 

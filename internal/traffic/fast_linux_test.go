@@ -392,10 +392,17 @@ func TestManyFlows(t *testing.T) {
 	if sum(tt) != int64(n)*5*8192 || sum(rt) != sum(tt) {
 		t.Errorf("sent %d, received %d, want %d", sum(tt), sum(rt), n*5*8192)
 	}
+	summaries := 0
 	for _, f := range tt.Flows {
-		if f.TCP == nil || f.Total.Retransmits == nil {
-			t.Fatalf("flow %d has no TCP summary", f.ID)
+		if f.Total.Retransmits == nil {
+			t.Fatalf("flow %d has no retransmits", f.ID)
 		}
+		if f.TCP != nil && f.TCP.Last.MSS > 0 {
+			summaries++
+		}
+	}
+	if summaries != slowFlows {
+		t.Errorf("%d TCP summaries, want %d", summaries, slowFlows)
 	}
 	last := tx.rows.intervals()[0]
 	details := 0

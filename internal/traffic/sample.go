@@ -5,9 +5,9 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// Up to detailFlows flows every row carries every flow's whole TCP_INFO. Beyond, it
-// carries that of the slowFlows slowest: ten thousand readings a second would be the
-// larger part of this program's memory.
+// Up to detailFlows flows every row carries every flow's whole TCP_INFO, and the totals
+// every flow's summary. Beyond, they carry those of the slowFlows slowest: ten thousand
+// readings a second would be the larger part of this program's memory.
 const (
 	detailFlows = 128
 	slowFlows   = 16
@@ -30,6 +30,26 @@ type reading struct {
 }
 
 func (e *Engine) thin() bool { return len(e.streams) > detailFlows }
+
+// slowest returns the indices of the slowFlows flows with the fewest bytes.
+func slowest(n int, bytes func(int) int64) []int {
+	slow := make([]int, 0, slowFlows)
+	for i := range n {
+		at := len(slow)
+		for at > 0 && bytes(slow[at-1]) > bytes(i) {
+			at--
+		}
+		if at == slowFlows {
+			continue
+		}
+		if len(slow) < slowFlows {
+			slow = append(slow, 0)
+		}
+		copy(slow[at+1:], slow[at:])
+		slow[at] = i
+	}
+	return slow
+}
 
 // readKernel reads TCP_INFO, whole or only the counters.
 func (s *stream) readKernel(whole bool) reading {

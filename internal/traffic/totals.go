@@ -119,13 +119,11 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		zero := *e.mono + e.ax.origin
 		t.Zero = &zero
 	}
+	retrans := make([]int64, len(e.streams)) // one allocation for all
 	var bytes int64
 	for i, s := range e.streams {
 		f := &t.Flows[i]
-		base := s.base
-		if !e.ax.measured { // the test broke off before anything counted
-			base = mark{at: ends[s.Send], bytes: s.ctr.bytes.Load(), k: s.prev.k}
-		}
+		base := e.baseOf(s, ends)
 		f.ID, f.Send = s.ID, s.Send
 		f.Total.Bytes = s.ctr.bytes.Load() - base.bytes
 		f.Total.End = max(0, seconds(ends[s.Send]-base.at))
@@ -138,31 +136,63 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		if s.drained > 0 {
 			f.Drained = seconds(s.drained - base.at)
 		}
-		var last reading
-		if s.last != nil {
-			last = *s.last
-		} else {
-			last = s.readKernel(!e.thin())
-		}
+		last := e.lastOf(s)
 		if last.k.ok && base.k.ok && s.Send {
-			r := max(0, last.k.retrans-base.k.retrans)
-			f.Total.Retransmits = &r
+			retrans[i] = max(0, last.k.retrans-base.k.retrans)
+			f.Total.Retransmits = &retrans[i]
 		}
-		sum := s.sum
-		if !final || sum.n == 0 {
-			sum.add(last)
+		if !e.thin() {
+			f.TCP = s.summarise(base.k, last, f.Total.End, final)
 		}
-		f.TCP = sum.result(base.k, last, f.Total.End)
 		bytes += f.Total.Bytes
 		t.Elapsed = max(t.Elapsed, f.Total.End)
 	}
-	t.Usage, t.CPU = e.usage.end.since(e.usage.base, bytes)
-	if t.CPU != nil {
-		for _, s := range e.streams {
-			if name, err := s.Conn.Congestion(); err == nil {
-				t.CPU.Congestion = name
-			}
+	if e.thin() {
+		for _, i := range slowest(len(t.Flows), func(i int) int64 { return t.Flows[i].Total.Bytes }) {
+			s, last := e.streams[i], e.lastOf(e.streams[i])
+			last.info = s.readKernel(true).info
+			t.Flows[i].TCP = s.summarise(e.baseOf(s, ends).k, last, t.Flows[i].Total.End, final)
 		}
 	}
+	t.Usage, t.CPU = e.usage.end.since(e.usage.base, bytes)
+	if t.CPU != nil {
+		t.CPU.Congestion = e.congestion()
+	}
 	return t
+}
+
+// baseOf is the sample that the totals of s are counted from. When the test broke off
+// before anything counted, that is the present.
+func (e *Engine) baseOf(s *stream, ends map[bool]int64) mark {
+	if e.ax.measured {
+		return s.base
+	}
+	return mark{at: ends[s.Send], bytes: s.ctr.bytes.Load(), k: s.prev.k}
+}
+
+// lastOf is the reading at the end of s, or now.
+func (e *Engine) lastOf(s *stream) reading {
+	if s.last != nil {
+		return *s.last
+	}
+	return s.readKernel(!e.thin())
+}
+
+// summarise makes the TCP summary of s over the measured time.
+func (s *stream) summarise(base kernel, last reading, seconds float64, final bool) *result.TCPSummary {
+	sum := s.sum
+	if !final || sum.n == 0 {
+		sum.add(last)
+	}
+	return sum.result(base, last, seconds)
+}
+
+// congestion is the algorithm of the last flow, "" when none is known.
+func (e *Engine) congestion() string {
+	for i := len(e.streams) - 1; i >= 0; i-- {
+		if name, err := e.streams[i].Conn.Congestion(); err == nil {
+			return name
+		}
+	}
+	return ""
 }

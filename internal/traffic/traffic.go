@@ -140,7 +140,8 @@ type Totals struct {
 	Zero *int64
 }
 
-// FlowTotal is one flow's share. Err is what ended it early: a write or read error,
+// FlowTotal is one flow's share. TCP is nil where the system does not tell, and above
+// 128 flows for all but the 16 slowest (notice "details-thinned"). Err is what ended it early: a write or read error,
 // or that of Source or Sink. A receiver that saw the peer's FIN has EOF set and no Err.
 type FlowTotal struct {
 	ID           int
