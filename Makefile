@@ -6,7 +6,7 @@ TOOLS    = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 60s
 export GOFLAGS = -buildvcs=false
 
-.PHONY: build run test peers lint unit interop script cross bench fuzz truth wine clean generate
+.PHONY: build run test peers lint unit interop script cross bench fuzz truth wine clean generate man
 
 build: ## bin/fullbore
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/fullbore ./cmd/fullbore
@@ -48,6 +48,9 @@ truth: build ## every lab scenario live, in fit runs; table into docs/verdicts.m
 
 generate: ## docs that come from tables: compat, schema, man pages
 	$(GO) test ./internal/cli/compat/... -update
+
+man: ## man pages into dist/man1
+	$(GO) run ./packaging/man dist/man1
 
 clean:
 	rm -rf bin dist

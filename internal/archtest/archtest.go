@@ -47,5 +47,6 @@ var Rooms = []Room{
 	{"internal/cli", 7, nil, []string{"github.com/spf13", "golang.org/x/term"}, "the command line"},
 	{"internal/archtest", 7, nil, nil, "this table"},
 	{"cmd/fullbore", 8, nil, nil, "main only"},
+	{"packaging/…", 8, nil, []string{"github.com/spf13/cobra"}, "what packages are made of; its libraries stay out of the product"},
 	{"test/…", 8, []string{"test/…"}, []string{"golang.org/x/sys", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "github.com/vishvananda"}, "programs and tests around the product"},
 }

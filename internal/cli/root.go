@@ -19,7 +19,6 @@ var commands = []func(*env) *cobra.Command{
 	newLabCmd,
 	newIperf3Cmd,
 	newVersionCmd,
-	newManCmd,
 }
 
 const rootLong = `fullbore fills a network path, says how fast it really is, and names what
@@ -56,6 +55,9 @@ func (e *env) native(ctx context.Context, args []string) int {
 	e.printError(err)
 	return exitCode(err)
 }
+
+// Command returns the tree of native commands, from which man pages are made.
+func Command(std Std) *cobra.Command { return (&env{Std: std}).root() }
 
 // root builds the command tree; completion and man pages come from it too.
 func (e *env) root() *cobra.Command {
