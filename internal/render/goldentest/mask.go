@@ -93,56 +93,57 @@ func maskLine(line string) string {
 	return line
 }
 
-// intervalRE finds a row of an interval report (its label is empty or "(omitted)").
-var intervalRE = regexp.MustCompile(`^(?:.*:  )?\[(?: *\d+|SUM)\](?:\[[TR]X-[CS]\])? +(\d+\.\d\d)-(\d+\.\d\d) +sec .*(?: |\(omitted\))$`)
+// intervalRE finds a row of an interval report (its label is empty or "(omitted)"), with
+// its stream and times.
+var intervalRE = regexp.MustCompile(`^(?:.*:  )?\[( *\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d\d)-(\d+\.\d\d) +sec .*(?: |\(omitted\))$`)
 
 const separator = "- - - - - - - - - - - - - - - - - - - - - - - - -"
 
 // DropShort removes the last interval report of each test in text if it is shorter
 // than half of the one before it: whether an end prints such a rest depends on
-// microseconds.
+// microseconds. The streams of a report may end at different times.
 func DropShort(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	var out []string
-	var block []string  // rows of the last report
-	var length []string // start and end of the last reports, one each
+	var block []string         // rows of the last report
+	in := map[string]bool{}    // its streams
+	var length, before float64 // of the last report and the one before it; 0 = none
 	flush := func(last bool) {
-		n := len(length)
-		if last && n >= 2 && seconds(length[n-1]) < seconds(length[n-2])/2 {
-			if len(out) > 0 && strings.TrimSpace(out[len(out)-1]) == separator && n > 1 {
-				out = out[:len(out)-1]
+		if last && before > 0 && length < before/2 {
+			if n := len(out) - 1; n >= 0 && strings.TrimSpace(out[n]) == separator {
+				out = out[:n]
 			}
 			block = nil
 		}
 		out = append(out, block...)
-		block = nil
+		block, in = nil, map[string]bool{}
+		before, length = length, 0
 		if last {
-			length = nil
+			before = 0
 		}
 	}
 	for i, line := range lines {
 		m := intervalRE.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if m == nil {
 			more := i+1 < len(lines) && intervalRE.MatchString(strings.TrimSuffix(lines[i+1], "\n"))
-			flush(!more)
+			if len(block) > 0 || !more {
+				flush(!more)
+			}
 			out = append(out, line)
 			continue
 		}
-		span := m[1] + "-" + m[2]
-		if n := len(length); n == 0 || length[n-1] != span {
-			if len(block) > 0 {
-				flush(false)
-			}
-			length = append(length, span)
+		if in[m[1]+m[2]] { // the stream's next report
+			flush(false)
 		}
+		in[m[1]+m[2]] = true
+		length = max(length, seconds(m[3], m[4]))
 		block = append(block, line)
 	}
 	flush(true)
 	return strings.Join(out, "")
 }
 
-func seconds(span string) float64 {
-	from, to, _ := strings.Cut(span, "-")
+func seconds(from, to string) float64 {
 	a, err1 := strconv.ParseFloat(from, 64)
 	b, err2 := strconv.ParseFloat(to, 64)
 	if err1 != nil || err2 != nil {

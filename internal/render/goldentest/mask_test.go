@@ -58,6 +58,13 @@ func TestDropShort(t *testing.T) {
 		rest = "[  5]   2.00-2.01   sec   256 KBytes   101 Mbits/sec                  \n"
 		sum  = "[SUM]   2.00-2.01   sec   256 KBytes   101 Mbits/sec                  \n"
 		line = "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+		rx1  = "[  5][RX-S]   0.00-1.00   sec  12.0 MBytes   101 Mbits/sec                  \n"
+		tx1  = "[  8][TX-S]   0.00-1.00   sec  12.0 MBytes   101 Mbits/sec    0    332 KBytes       \n"
+		rx2  = "[  5][RX-S]   1.00-1.15   sec  12.0 MBytes   101 Mbits/sec                  \n"
+		tx2  = "[  8][TX-S]   1.00-1.01   sec  12.0 MBytes   101 Mbits/sec    0    332 KBytes       \n"
+
+		banner = "Server listening on 5201 (test #2)\n"
+
 		last = "[  5]   0.00-2.01   sec  12.0 MBytes   101 Mbits/sec                  receiver\n"
 	)
 	for _, c := range []struct{ in, want string }{
@@ -66,6 +73,8 @@ func TestDropShort(t *testing.T) {
 		{row1 + line + row2 + line + rest + sum + line + last, row1 + line + row2 + line + last},
 		{rest + line + last, rest + line + last},
 		{row1 + rest, row1},
+		{rx1 + tx1 + rx2 + tx2 + line, rx1 + tx1 + line}, // the streams end at different times
+		{row1 + rest + line + last + banner + row1 + line + last, row1 + line + last + banner + row1 + line + last},
 	} {
 		if got := goldentest.DropShort(c.in); got != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.in, got, c.want)
