@@ -115,7 +115,6 @@ type clientRun struct {
 	flowed  bool     // data flowed
 	done    bool     // the conversation ended as it should
 	said    bool     // the server knows that we end
-	died    bool     // all receiving streams ended before the test did
 
 	stash *message // read ahead by a loop that watched the connection
 	lost  int64    // events that the server dropped

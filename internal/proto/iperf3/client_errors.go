@@ -244,19 +244,20 @@ func reason(err error) string {
 
 const rejectedText = "the server rejected the streams of its own direction: iperf3 before 3.7 cannot send and receive at once; test the directions one after the other"
 
-// rejected reports that a bidirectional test's receiving streams ended with not more than
-// the one byte of ACCESS_DENIED each (spec §16.3).
+// rejected reports that a bidirectional test's receiving streams ended by themselves with
+// not more than the one byte of ACCESS_DENIED each, while those of the other direction
+// lived (spec §16.3).
 func (r *clientRun) rejected() bool {
-	if r.p.Direction != plan.Both || r.eng == nil || !r.died {
+	if r.p.Direction != plan.Both || r.eng == nil || !r.flowed {
 		return false
 	}
-	var got int64
 	for _, f := range r.eng.Snapshot().Flows {
-		if !f.Send {
-			got += f.Total.Bytes + f.OmittedBytes
+		switch over := f.EOF || f.Err != nil; {
+		case f.Send && f.Err != nil, !f.Send && (!over || f.Total.Bytes+f.OmittedBytes > 1):
+			return false
 		}
 	}
-	return got <= int64(r.p.Streams)
+	return true
 }
 
 // asResult returns the *result.Error inside err, nil when there is none.

@@ -145,7 +145,7 @@ func (r *clientRun) watch(ctx context.Context) (ending, error) {
 					Text: fmt.Sprintf("no data arrived for %v: the server, or the path from it, has stopped", r.p.ReceiveTimeout),
 				}
 			case traffic.PeerClosed: // why is said on the control connection, if at all
-				dead, r.died = w, true
+				dead = w
 				t := time.NewTimer(r.to.Reason)
 				defer t.Stop()
 				reason = t.C

@@ -138,7 +138,7 @@ func TestServerVanishes(t *testing.T) {
 					p.Duration = 50 * time.Millisecond
 					if ph.name == "in the data phase" {
 						p.Duration = time.Minute
-						p.ReceiveTimeout = 200 * time.Millisecond // how long a frozen peer may last
+						p.ReceiveTimeout = time.Second // how long a frozen peer may last
 					}
 					run, err := runClient(t, &Client{Plan: p, Timeouts: short()})
 					if ph.good {
@@ -229,7 +229,7 @@ func TestClientVanishes(t *testing.T) {
 		for _, d := range deaths {
 			t.Run(ph.name+" "+d.name, func(t *testing.T) {
 				t.Parallel()
-				ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, ReceiveTimeout: 200 * time.Millisecond}, Timeouts: short()})
+				ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, ReceiveTimeout: time.Second}, Timeouts: short()})
 				p := dialRaw(t, ts)
 				ph.play(p, ph.params)
 				d.die(p)
@@ -357,7 +357,7 @@ func TestInterrupts(t *testing.T) {
 // TestFrozenReceiver: a client that takes nothing any more is noticed by the queue that
 // stands still, within the send timeout (field case F25).
 func TestFrozenReceiver(t *testing.T) {
-	ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, SendTimeout: 300 * time.Millisecond}, Timeouts: short()})
+	ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, SendTimeout: time.Second}, Timeouts: short()})
 	p := dialRaw(t, ts)
 	p.greet()
 	p.document(`{"tcp":true,"reverse":true,"time":60}`)

@@ -216,7 +216,7 @@ func TestQueue(t *testing.T) {
 			leave = cancel
 		}
 		go func() {
-			err := ts.client(plan.Plan{Bytes: 1000, Queue: true}).Run(ctx, rec)
+			err := ts.client(plan.Plan{Bytes: 1000, Queue: true, Title: fmt.Sprint(i)}).Run(ctx, rec)
 			results <- done{i, err}
 		}()
 		eventually(t, "the client is not queued", func() bool { return hasNotice(rec.run(), "queued") })
@@ -231,11 +231,13 @@ func TestQueue(t *testing.T) {
 		return len(ts.queue) == 2
 	})
 	release()
-	for _, want := range []int{0, 2} {
-		d := <-results
-		if d.i != want || d.err != nil {
-			t.Fatalf("client %d: %v, want client %d", d.i, d.err, want)
+	for range 2 {
+		if d := <-results; d.err != nil {
+			t.Fatalf("client %d: %v", d.i, d.err)
 		}
+	}
+	if first, second := ts.run(1).Test.Title, ts.run(2).Test.Title; first != "0" || second != "2" {
+		t.Errorf("served first client %s, then client %s", first, second)
 	}
 }
 

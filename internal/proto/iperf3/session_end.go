@@ -29,6 +29,12 @@ func (t *session) finishUp(ctx context.Context, err error) {
 	var e *result.Error
 	if err != nil {
 		e = t.asError(ctx, err)
+		if !t.opened && (e.Remote || ctx.Err() != nil) { // it left the queue: nothing began
+			t.s.release(t)
+			t.s.visitors.note(t.peer, "left the queue", "why", e.Text)
+			t.lastWords(t.parting(ctx, e))
+			return
+		}
 		if !t.opened {
 			t.open()
 			t.announceRefused()
