@@ -181,10 +181,12 @@ func summaryHead(run *result.Run, groups []iperf3view.Group) string {
 }
 
 // total prints a stream's two rows, or a sum's. A server has only the one that it
-// measured: in iperf3 it reports before the results are exchanged.
+// measured: in iperf3 it reports before the results are exchanged. So has a client whose
+// test broke off.
 func (r *Renderer) total(t *iperf3view.Total, g *iperf3view.Group) {
 	sum := t.Socket == 0
-	if r.server() && !g.Sends {
+	alone := r.server() || r.broken
+	if alone && !g.Sends {
 		r.unavailable(t, "sender")
 	} else {
 		r.printf("%s\n", r.row(t.Socket, g.Direction, 0, t.Sent.End, t.Sent.Bytes, t.Sent.Rate)+r.senderTail(t))
@@ -200,7 +202,7 @@ func (r *Renderer) total(t *iperf3view.Total, g *iperf3view.Group) {
 		r.printf("        Sent %s / %s (%d%%) of %s\n",
 			units.Iperf3Amount(float64(done), 'A'), units.Iperf3Amount(float64(d.Size), 'A'), percent, clean(d.Name))
 	}
-	if r.server() && g.Sends {
+	if alone && g.Sends {
 		r.unavailable(t, "receiver")
 		return
 	}

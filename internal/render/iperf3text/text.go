@@ -54,6 +54,7 @@ type Renderer struct {
 	headed                               bool // the interval table has its header
 	omitOver                             bool // the end of the omit period has been told
 	closed                               bool
+	broken                               bool // the totals are only this end's
 
 	err error
 }
@@ -254,7 +255,9 @@ func (r *Renderer) conclude() {
 		return
 	}
 	r.closed = true
-	if iperf3view.Complete(r.run) {
+	// iperf3 keeps the totals of a test that broke off to itself (field case F28).
+	r.broken = !r.server() && r.headed && r.run.Finished() && !iperf3view.Complete(r.run)
+	if r.broken || iperf3view.Complete(r.run) {
 		r.summary()
 	}
 	if e := r.run.Err; e != nil {
