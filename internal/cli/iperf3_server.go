@@ -113,7 +113,7 @@ func (d *dropin) listeners(ctx context.Context, inv *compat.Invocation, s plan.S
 
 func (d *dropin) cannotListen(err error) {
 	d.fail("unable to start listener for connections: %s", proto.Reason(err))
-	if !d.out.JSON || d.release.Old() {
+	if d.release.Old() { // one line says all (field case F44)
 		fmt.Fprintf(d.stderr, "%siperf3: exiting\n", d.timestamp())
 	}
 }
