@@ -124,8 +124,15 @@ func TestCheckUser(t *testing.T) {
 		user, pw string
 		want     bool
 	}{
-		{"mario", "rossi", true}, {"mario", "wrong", false}, {"Mario", "rossi", false}, {"", "", false}, {"nobody", "x", false},
-		{"peach", "p", true}, {"last", "p", true}, {strings.Repeat("z", 2000), "p", false}, {"# comment", "", false},
+		{"mario", "rossi", true},
+		{"mario", "wrong", false},
+		{"Mario", "rossi", false},
+		{"", "", false},
+		{"nobody", "x", false},
+		{"peach", "p", true},
+		{"last", "p", true},
+		{strings.Repeat("z", 2000), "p", false},
+		{"# comment", "", false},
 	} {
 		got, err := checkUser(strings.NewReader(file), tc.user, tc.pw)
 		if err != nil || got != tc.want {

@@ -116,8 +116,7 @@ type clientRun struct {
 	done    bool     // the conversation ended as it should
 	said    bool     // the server knows that we end
 
-	stash *message // read ahead by a loop that watched the connection
-	lost  int64    // events that the server dropped
+	lost int64 // events that the server dropped
 }
 
 func (c *Client) now() time.Time {
@@ -467,10 +466,6 @@ func (r *clientRun) adapt() error {
 
 // next returns the next message of the control connection.
 func (r *clientRun) next(ctx context.Context, idle time.Duration) (message, error) {
-	if m := r.stash; m != nil {
-		r.stash = nil
-		return *m, nil
-	}
 	return r.ctl.next(ctx, idle)
 }
 

@@ -217,7 +217,8 @@ func (r *clientRun) finish(ctx context.Context, end ending) error {
 		defer cancel()
 	}
 	if end.limited && r.p.Sends(result.Client) {
-		if err := r.drain(stop); err != nil {
+		var err error
+		if end.byServer, err = r.drain(stop); err != nil {
 			return err
 		}
 	}
@@ -266,23 +267,25 @@ func (r *clientRun) sayEnd(end ending) error {
 }
 
 // drain waits until the server's system has acknowledged all that was sent, as long as
-// the queues move (design §5 "The end"). What the server says meanwhile ends it.
-func (r *clientRun) drain(ctx context.Context) error {
+// the queues move (design §5 "The end"). What the server says meanwhile ends it; byServer =
+// that was EXCHANGE_RESULTS.
+func (r *clientRun) drain(ctx context.Context) (byServer bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- r.eng.Drain(ctx) }() // ends with ctx
+	gone := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(gone)
+		done <- r.eng.Drain(ctx)
+	}()
 	defer func() {
 		cancel()
-		for range done { //nolint:revive // waits for the goroutine above
-		}
+		<-gone
 	}()
 	still := newStall(r.senders, r.to.Drain)
 	defer still.stop()
 	for {
 		select {
 		case err := <-done:
-			close(done)
 			if err == nil && r.hello == nil {
 				// The data is in the server's kernel. An iperf3 server handles TEST_END before
 				// data that it has not yet read, so give it a moment to read.
@@ -290,30 +293,18 @@ func (r *clientRun) drain(ctx context.Context) error {
 				defer t.Stop()
 				<-t.C
 			}
-			return nil // what the system cannot tell is not waited for
+			return false, nil // what the system cannot tell is not waited for
 		case in, ok := <-r.ctl.in:
-			end, err, over := r.word(in, ok)
-			if !over {
-				continue
+			if end, err, over := r.word(in, ok); over {
+				return end.byServer, err
 			}
-			if end.byServer {
-				r.stash = &in.m
-				err = nil
-			}
-			cancel()
-			<-done
-			close(done)
-			return err
 		case <-still.tick():
 			if still.stuck() {
 				r.out.notice(result.Notice{
 					Code: "drain-incomplete", Level: result.Warn,
 					Text: fmt.Sprintf("the server stopped acknowledging for %v before all that was sent had arrived", still.after),
 				})
-				cancel()
-				<-done
-				close(done)
-				return nil
+				return false, nil
 			}
 		}
 	}

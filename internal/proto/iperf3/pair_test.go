@@ -48,18 +48,6 @@ func (r *recorder) run() *result.Run {
 	return result.Fold(r.events)
 }
 
-func (r *recorder) kinds() []result.Kind {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []result.Kind
-	for _, e := range r.events {
-		if e.Kind != result.KindInterval && e.Kind != result.KindNotice && e.Kind != result.KindHost {
-			out = append(out, e.Kind)
-		}
-	}
-	return out
-}
-
 // testServer is a server on a free loopback port.
 type testServer struct {
 	*Server

@@ -374,3 +374,29 @@ func TestFrozenReceiver(t *testing.T) {
 	free(t, ts)
 	serves(t, ts)
 }
+
+// TestServerEndsWhileDraining: a server may end the test while the client still waits for
+// its data to be acknowledged; the client then does not say TEST_END any more.
+func TestServerEndsWhileDraining(t *testing.T) {
+	p := scriptServer(t, func(p *rawPeer, stream func() net.Conn) {
+		p.get(CookieSize)
+		p.nc.Write([]byte{9})
+		p.getDocument()
+		p.nc.Write([]byte{10})
+		stream() // nobody reads it
+		p.nc.Write([]byte{1, 2, 13})
+		if doc, ok := p.getDocument(); !ok || !strings.Contains(string(doc), `"streams"`) {
+			t.Errorf("the client answered %q", doc)
+		}
+		p.nc.Write(append(AppendDocument(nil, []byte(emptyResults)), 14))
+		if b, ok := p.get(1); !ok || State(b[0]) != StateDone {
+			t.Errorf("the client said goodbye with %x", b)
+		}
+	})
+	p.Bytes = 1 << 16 // fits into the buffers of both ends
+	p.Window = 8 << 10
+	run, err := runClient(t, &Client{Plan: p})
+	if err != nil || !run.Finished() {
+		t.Errorf("%v", err)
+	}
+}

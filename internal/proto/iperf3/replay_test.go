@@ -105,7 +105,6 @@ type scriptedServer struct {
 	running chan struct{} // closed when the data phase begins
 	stop    atomic.Bool
 	wg      sync.WaitGroup
-	err     error
 }
 
 func newScriptedServer(t *testing.T, r recording) *scriptedServer {

@@ -337,7 +337,9 @@ func TestSiege(t *testing.T) {
 	var before, during runtime.MemStats
 	runtime.ReadMemStats(&before)
 	attacks := [][]byte{
-		nil, []byte("a"), []byte("GET / HTTP/1.1\r\n"), {0x16, 3, 1}, bytes.Repeat([]byte{0x80}, 30),
+		nil, []byte("a"), []byte("GET / HTTP/1.1\r\n"),
+		{0x16, 3, 1},
+		bytes.Repeat([]byte{0x80}, 30),
 		append([]byte(strings.Repeat("a", 36)), 0),
 		append([]byte(strings.Repeat("b", 36)), 0, 0, 0, 0x20, 0, '{'),
 		append([]byte(strings.Repeat("c", 36)), 0, 0, 0, 0x20),

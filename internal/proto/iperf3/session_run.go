@@ -372,10 +372,7 @@ func (t *session) exchange(ctx context.Context) error {
 	}
 	// The client has all it wants: the next one need not wait for its goodbye.
 	t.s.release(t)
-	_, err := t.ctl.next(ctx, t.s.to.Answer)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errPeerClosed) && !errors.Is(err, errTimeout) {
-		return nil //nolint:nilerr // both ends have all results: whatever comes instead of a goodbye changes nothing
-	}
+	_, _ = t.ctl.next(ctx, t.s.to.Answer) // both ends have all results: whatever comes instead changes nothing
 	return nil
 }
 
