@@ -11,8 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/internal/render/cjson"
 )
 
@@ -223,4 +226,41 @@ func TestClientPidfile(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(b.dir, "pid")); !os.IsNotExist(err) {
 		t.Errorf("pid file after the end: %v", err)
 	}
+}
+
+// TestUnknownCongestionAtServer: a congestion control that only the client knows is a
+// warning at the server, and the test goes on.
+func TestUnknownCongestionAtServer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "3.21")
+	server := b.serve(nil, "-s", "-1")
+	p := iperf3.ParamsOf(plan.Plan{Host: far4, Duration: time.Second, Congestion: "nosuch"}.Filled(), "3.21")
+	control := b.greet(p)
+	defer control.Close()
+	if got := b.state(control); got != iperf3.StateCreateStreams {
+		t.Fatalf("the server says %v: %s", got, server.Stderr())
+	}
+	stream := b.dial()
+	_, err := stream.Write(control.cookie[:])
+	b.check(err)
+	if got := b.state(control); got != iperf3.StateTestStart {
+		t.Errorf("the server says %v: %s", got, server.Stderr())
+	}
+	b.says(server.Stderr(), "warning: congestion control nosuch is not available here")
+}
+
+// TestClientPorts: --cport is the first stream's port, the others follow; with --bidir
+// the receiving ones come after the sending ones. -B is the address of all of them.
+func TestClientPorts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "3.21")
+	server := b.serve(nil, "-s", "-1")
+	got := b.client(nil, "-c", far4, "-n", "256K", "-P", "2", "--bidir", "-B", lab.NearIPv4, "--cport", "6001")
+	if got.exit != 0 {
+		t.Fatalf("%s", got)
+	}
+	for i, socket := range []int{5, 7, 9, 11} {
+		b.says(got.stdout, fmt.Sprintf("\n[%3d] local %s port %d connected to %s port 5201\n", socket, lab.NearIPv4, 6001+i, far4))
+	}
+	b.says(b.wait(server).stdout, "Accepted connection from "+lab.NearIPv4+", port ")
 }

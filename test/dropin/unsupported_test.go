@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -94,22 +95,40 @@ func TestServerRefusesTransport(t *testing.T) {
 	}
 }
 
-// ask sends parameters to the server and returns all that it says to them.
-func (b *bench) ask(p iperf3.Params) []byte {
+// scripted is the control connection of a client that this test plays.
+type scripted struct {
+	net.Conn
+	cookie iperf3.Cookie
+}
+
+// greet begins a conversation up to the parameters.
+func (b *bench) greet(p iperf3.Params) scripted {
 	b.Helper()
-	c := b.dial()
+	c := scripted{b.dial(), iperf3.NewCookie()}
 	b.check(c.SetDeadline(time.Now().Add(limit)))
-	cookie := iperf3.NewCookie()
-	_, err := c.Write(cookie[:])
+	_, err := c.Write(c.cookie[:])
 	b.check(err)
-	var state [1]byte
-	_, err = io.ReadFull(c, state[:])
-	b.check(err)
-	if iperf3.State(state[0]) != iperf3.StateParamExchange {
-		b.Fatalf("the server says %v", iperf3.State(state[0]))
+	if got := b.state(c); got != iperf3.StateParamExchange {
+		b.Fatalf("the server says %v", got)
 	}
 	_, err = c.Write(iperf3.AppendDocument(nil, p.Encode()))
 	b.check(err)
+	return c
+}
+
+// state reads one.
+func (b *bench) state(c net.Conn) iperf3.State {
+	b.Helper()
+	var state [1]byte
+	_, err := io.ReadFull(c, state[:])
+	b.check(err)
+	return iperf3.State(state[0])
+}
+
+// ask sends parameters to the server and returns all that it says to them.
+func (b *bench) ask(p iperf3.Params) []byte {
+	b.Helper()
+	c := b.greet(p)
 	answer, err := io.ReadAll(c)
 	b.check(errors.Join(err, c.Close())) // else the server lingers
 	return answer
