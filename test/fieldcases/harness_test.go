@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -27,23 +28,37 @@ import (
 // port is the one that the field cases use.
 const port = "5301"
 
-var binary string // the program under test
+var program string // the program under test
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
-	binary = os.Getenv("FULLBORE")
-	if binary == "" {
+	// Most of these tests wait most of the time; what measures a rate is not parallel.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "12"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	program = os.Getenv("FULLBORE")
+	if program == "" {
 		dir, err := os.MkdirTemp("", "fieldcases")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "fullbore")
-		if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/fullbore").CombinedOutput(); err != nil {
+		if err := os.Chmod(dir, 0o755); err != nil { // other users start it, too
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		program = filepath.Join(dir, "fullbore")
+		if out, err := exec.Command("go", "build", "-o", program, "../../cmd/fullbore").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 			return 1
 		}
@@ -101,7 +116,7 @@ func (b *bench) check(err error) {
 // start starts the drop-in in a namespace.
 func (b *bench) start(ns *lab.Namespace, args ...string) *lab.Process {
 	b.Helper()
-	return b.startCmd(ns, lab.Command{Args: append([]string{binary, "iperf3"}, args...)})
+	return b.startCmd(ns, lab.Command{Args: append([]string{program, "iperf3"}, args...)})
 }
 
 func (b *bench) startCmd(ns *lab.Namespace, c lab.Command) *lab.Process {
@@ -160,7 +175,7 @@ func (b *bench) client(args ...string) lab.Result {
 
 func (b *bench) clientTo(addr string, limit time.Duration, args ...string) lab.Result {
 	b.Helper()
-	r, err := b.net.Near.Run(b.ctx(limit), append([]string{binary, "iperf3", "-c", addr, "-p", port}, args...)...)
+	r, err := b.net.Near.Run(b.ctx(limit), append([]string{program, "iperf3", "-c", addr, "-p", port}, args...)...)
 	if err != nil {
 		b.Fatalf("client %v: %v\n%s%s", args, err, r.Stdout, r.Stderr)
 	}
@@ -226,6 +241,12 @@ func (b *bench) parse(text string) doc {
 func strict(data []byte) (any, error) {
 	if !bytes.Equal(bytes.ToValidUTF8(data, nil), data) {
 		return nil, errors.New("invalid UTF-8")
+	}
+	if !json.Valid(data) {
+		return nil, errors.New("not JSON")
+	}
+	if err := loneSurrogate(data); err != nil {
+		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	v, err := strictValue(dec)
@@ -352,27 +373,24 @@ func (d doc) intervals(sum, field string) (total float64, rows int) {
 	return total, rows
 }
 
-// nc sends bytes from the near end to the server's port and keeps the connection
-// for as long as the returned process lives.
-func (b *bench) visitor(payload []byte) *lab.Process {
+func rss(b *bench, pid int) float64 {
 	b.Helper()
-	f := filepath.Join(b.TempDir(), "payload")
-	b.check(os.WriteFile(f, payload, 0o600))
-	return b.startCmd(b.net.Near, lab.Command{Args: []string{"sh", "-c", "(cat " + f + "; sleep 60) | ncat " + b.addr + " " + port}})
+	return memory(b, pid, "VmRSS:")
 }
 
-func rss(b *bench, pid int) float64 {
+// memory reads a size from a process's status, bytes.
+func memory(b *bench, pid int, field string) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	b.check(err)
 	for line := range strings.SplitSeq(string(data), "\n") {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			b.check(err)
 			return kb * 1024
 		}
 	}
-	b.Fatal("no VmRSS")
+	b.Fatalf("no %s", field)
 	return 0
 }
 
@@ -383,18 +401,20 @@ func descriptors(b *bench, pid int) int {
 	return len(list)
 }
 
-// cpuSeconds is what a process has used so far (user + system).
-func cpuSeconds(b *bench, pid int) float64 {
-	b.Helper()
+// cpuSeconds is what a process has used so far (user + system), unless it is gone.
+func cpuSeconds(pid int) (float64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	b.check(err)
+	if err != nil {
+		return 0, false
+	}
 	_, rest, _ := strings.Cut(string(data), ") ")
 	f := strings.Fields(rest)
-	u, err := strconv.ParseFloat(f[11], 64)
-	b.check(err)
-	s, err := strconv.ParseFloat(f[12], 64)
-	b.check(err)
-	return (u + s) / 100 // USER_HZ is 100 on every Linux that Go runs on
+	if len(f) < 13 {
+		return 0, false
+	}
+	u, uerr := strconv.ParseFloat(f[11], 64)
+	s, serr := strconv.ParseFloat(f[12], 64)
+	return (u + s) / 100, uerr == nil && serr == nil // USER_HZ is 100 on every Linux that Go runs on
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }

@@ -5,8 +5,11 @@ package fieldcases
 import (
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,65 +18,146 @@ import (
 
 var slow2M = lab.TBF{BitsPerSecond: 2e6, BurstBytes: 16 << 10, Latency: 50 * time.Millisecond}
 
+// addUp checks that the document of an end is consistent: what an end counted itself is
+// the sum of its counted intervals, exactly, for every stream and for the sums.
+func (d doc) addUp(what string, fields ...string) {
+	d.b.Helper()
+	for i := range d.list("end.streams") {
+		side := "receiver"
+		if d.at(fmt.Sprintf("end.streams.%d.sender.sender", i)) == true {
+			side = "sender"
+		}
+		for _, field := range fields {
+			path := fmt.Sprintf("end.streams.%d.%s.%s", i, side, field)
+			if !d.has(path) {
+				continue // receivers have no retransmits
+			}
+			got := 0.0
+			for j := range d.list("intervals") {
+				row := fmt.Sprintf("intervals.%d.streams.%d.", j, i)
+				if v := d.num(row + field); v < 0 {
+					d.b.Errorf("%s: interval %d, stream %d: %s is %v", what, j, i, field, v)
+				}
+				if d.at(row+"omitted") == false {
+					got += d.num(row + field)
+				}
+			}
+			if want := d.num(path); got != want || want < 0 {
+				d.b.Errorf("%s: stream %d: intervals add up to %v %s, %s is %v", what, i, got, field, path, want)
+			}
+		}
+	}
+	for sum, end := range map[string]string{"sum": "", "sum_bidir_reverse": "_bidir_reverse"} {
+		if !d.has("intervals.0." + sum) {
+			continue
+		}
+		side := "received"
+		if d.at("intervals.0."+sum+".sender") == true {
+			side = "sent"
+		}
+		for _, field := range fields {
+			path := "end.sum_" + side + end + "." + field
+			if !d.has(path) {
+				continue
+			}
+			if got, _ := d.intervals(sum, field); got != d.num(path) {
+				d.b.Errorf("%s: intervals add up to %v %s, %s is %v", what, got, field, path, d.num(path))
+			}
+		}
+	}
+}
+
+var receiverLine = regexp.MustCompile(`(?m)^\[ *\d+\] .* sec +([\d.]+) [KMG]?Bytes +([\d.]+) [KMG]?bits/sec +receiver$`)
+
 // F10: small packets pass, full-size segments vanish, and nobody says so.
 func TestBlackHole(t *testing.T) {
 	b := routed(t)
 	b.check(b.net.Router.SetMTU(lab.RouterFar, 1300))
-	b.check(b.net.Router.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0; icmp type destination-unreachable drop; icmpv6 type packet-too-big drop; } }`))
+	b.check(b.net.Router.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0; icmp type destination-unreachable drop; icmpv6 type packet-too-big drop; }; }`))
 	b.serve()
 	d := b.parse(b.client("-t", "2", "-J").Stdout)
-	if d.has("end.sum_received") {
-		if got := d.num("end.sum_received.bytes"); got != 0 {
-			t.Errorf("receiver claims %v bytes", got)
+	for _, zero := range []string{"end.sum_received.bytes", "end.sum_received.bits_per_second"} {
+		if got := d.num(zero); got != 0 {
+			t.Errorf("%s is %v", zero, got)
 		}
 	}
+	r := b.client("-t", "2")
+	if m := receiverLine.FindStringSubmatch(r.Stdout); m == nil || m[1] != "0.00" || m[2] != "0.00" {
+		t.Errorf("the receiver's line is %q in\n%s", m, r.Stdout)
+	}
+	r = b.native("--up", "-t", "2", "--expect", ">= 1 Kbit/s")
+	if r.Code != 1 {
+		t.Errorf("fullbore test --expect: exit %d", r.Code)
+	}
+	b.says(r.Stdout, "nothing arrived", "path MTU")
 }
+
+// native runs fullbore test on the near end against the far end's server.
+func (b *bench) native(args ...string) lab.Result {
+	b.Helper()
+	r, err := b.net.Near.Run(b.ctx(90*time.Second), append([]string{program, "test", b.addr, "-p", port, "--no-store"}, args...)...)
+	b.check(err)
+	return r
+}
+
+var headline = regexp.MustCompile(`([\d.]+) (K|M|G)?bit/s received`)
 
 // F16: what went into the socket buffer is not what arrived.
 func TestSenderAboveLink(t *testing.T) {
 	b := pair(t)
 	b.check(b.net.Near.SetTBF(lab.PairNear, lab.TBF{BitsPerSecond: 2e6, BurstBytes: 16 << 10, Latency: 400 * time.Millisecond}))
-	b.serve()
+	srv := b.serve("-J")
 	d := b.json("-t", "2")
-	b.within("receiver's bit/s", d.num("end.sum_received.bits_per_second"), 1.5e6, 2.0e6)
-	sent, _ := d.intervals("sum", "bytes")
-	if total := d.num("end.sum_sent.bytes"); sent != total {
-		t.Errorf("sender: intervals add up to %v, total is %v", sent, total)
+	b.within("receiver's bit/s", d.num("end.sum_received.bits_per_second"), 1.6e6, 2.0e6)
+	d.addUp("client", "bytes")
+	b.until("the server has printed its document", func() bool { return len(b.documents(srv.Stdout())) > 0 || ended(srv) })
+	b.documents(srv.Stdout())[0].addUp("server", "bytes")
+
+	r := b.native("--up", "-t", "2")
+	m := headline.FindStringSubmatch(r.Stdout)
+	if m == nil || m[2] != "M" || m[1] < "1.6" || m[1] > "2.0" {
+		t.Errorf("the headline is not what was received: %q", r.Stdout)
 	}
+	b.says(r.Stdout, "lay in the send buffer")
 }
 
 // F17: totals are the counted intervals, on each side.
 func TestOmitTotals(t *testing.T) {
 	for _, args := range [][]string{{"-R", "-P", "2"}, {}} {
 		b := pair(t)
-		for _, ns := range []*lab.Namespace{b.net.Near, b.net.Far} {
-			b.check(ns.SetTBF(map[bool]string{true: lab.PairNear, false: lab.PairFar}[ns == b.net.Near], slow2M))
-		}
+		b.check(b.net.Near.SetTBF(lab.PairNear, slow2M))
+		b.check(b.net.Far.SetTBF(lab.PairFar, slow2M))
 		srv := b.serve("-1", "-J")
+		begin := time.Now()
 		d := b.json(append(args, "-O", "2", "-t", "2")...)
+		b.within("seconds of the run", time.Since(begin).Seconds(), 4, 5.3) // 5, and the start of a process
 		<-srv.Done()
 		s := b.parse(srv.Stdout())
+		d.addUp(fmt.Sprintf("%v client", args), "bytes")
+		s.addUp(fmt.Sprintf("%v server", args), "bytes")
 		for who, x := range map[string]doc{"client": d, "server": s} {
-			own := "end.sum_sent.bytes"
-			if x.at("end.streams.0.sender.sender") == false {
-				own = "end.sum_received.bytes"
+			omitted := 0
+			for i := range x.list("intervals") {
+				if x.at("intervals."+itoa(i)+".sum.omitted") == true {
+					omitted++
+				}
 			}
-			got, rows := x.intervals("sum", "bytes")
-			if total := x.num(own); got != total || rows == 0 {
-				t.Errorf("%v %s: %d intervals add up to %v, %s is %v", args, who, rows, got, own, total)
-			}
-		}
-		omitted := 0
-		for i := range d.list("intervals") {
-			if d.at("intervals."+itoa(i)+".sum.omitted") == true {
-				omitted++
+			if omitted < 2 {
+				t.Errorf("%v: the %s lists %d omitted intervals, want 2", args, who, omitted)
 			}
 		}
-		if omitted < 1 {
-			t.Errorf("%v: no omitted interval is listed", args)
-		}
-		b.within("client's seconds", d.num("end.sum_sent.seconds"), 1.9, 2.3)
-		b.within("receiver's bit/s", d.num("end.sum_received.bits_per_second"), 1e6, 2.01e6)
+		b.within("client's seconds", d.num("end.sum_sent.seconds"), 1.9, 2.1)
+		b.within("receiver's bit/s", d.num("end.sum_received.bits_per_second"), 1e6, 2.0e6)
+	}
+	// The receiver may get warm-up data after the warm-up: then it is explained.
+	b := pair(t)
+	b.check(b.net.Near.SetTBF(lab.PairNear, slow2M))
+	b.serve()
+	r := b.native("--up", "-O", "2s", "-t", "2", "--json")
+	d := b.parse(r.Stdout)
+	sent, received := d.num("sums.0.sender.bytes"), d.num("sums.0.receiver.bytes")
+	if received > sent {
+		b.says(r.Stdout, "data of the warm-up that arrived after it")
 	}
 }
 
@@ -87,40 +171,39 @@ func TestRetransmits(t *testing.T) {
 			dev, sending = lab.RouterNear, b.net.Far
 		}
 		b.check(b.net.Router.SetTBF(dev, slow2M))
-		b.serve()
+		srv := b.serve("-J")
 		before := retransSegs(b, sending)
-		d := b.json(append(args, "-t", "3")...)
-		kernel := retransSegs(b, sending) - before
-		got := d.num("end.sum_sent.retransmits")
-		if got < 0 {
-			t.Errorf("%v: %v retransmits", args, got)
+		// The kernel is asked when the last interval is over: it goes on repeating what lies in
+		// its buffers, and the messages that follow the test.
+		p := b.start(b.net.Near, append(args, "-c", b.addr, "-p", port, "-t", "3", "--json-stream", "--json-stream-full-output")...)
+		want := 3
+		if len(args) > 0 && args[0] == "-O" {
+			want = 4
 		}
-		if !reverse {
-			sum, _ := d.intervals("sum", "retransmits")
-			if sum != got {
-				t.Errorf("%v: intervals add up to %v retransmits, total is %v", args, sum, got)
-			}
-			for i := range d.list("intervals") {
-				if r := d.num("intervals." + itoa(i) + ".streams.0.retransmits"); r < 0 {
-					t.Errorf("%v: interval %d: %v retransmits", args, i, r)
-				}
-			}
+		b.until("the last interval is over", func() bool { return strings.Count(p.Stdout(), `"event":"interval"`) >= want || ended(p) })
+		kernel := retransSegs(b, sending) - before
+		if code, err := p.Wait(b.ctx(time.Minute)); code != 0 || err != nil {
+			t.Fatalf("%v: exit %d, %v: %s%s", args, code, err, p.Stdout(), p.Stderr())
+		}
+		_, full, _ := strings.Cut(p.Stdout(), `{"event":"end"`)
+		_, full, _ = strings.Cut(full, "\n")
+		d := b.parse(full)
+		got := d.num("end.sum_sent.retransmits")
+		b.until("the server has printed its document", func() bool { return len(b.documents(srv.Stdout())) > 0 || ended(srv) })
+		s := b.documents(srv.Stdout())[0]
+		d.addUp(fmt.Sprintf("%v client", args), "retransmits")
+		s.addUp(fmt.Sprintf("%v server", args), "retransmits")
+		if reverse && s.num("end.sum_sent.retransmits") != got {
+			t.Errorf("the server counted %v retransmits, the client shows %v", s.num("end.sum_sent.retransmits"), got)
 		}
 		if len(args) == 0 || args[0] != "-O" {
-			// What is repeated after the test's end (the buffer still empties) only the kernel counts.
-			b.within("retransmits of "+args0(args), got, 0.5*kernel-5, 1.1*kernel+5)
+			// 10 %, and a few that were repeated between our look and the kernel's.
+			b.within(fmt.Sprintf("%v: retransmits", args), got, 0.9*kernel-2, 1.1*kernel+2)
 		}
-		if kernel > 20 && got == 0 {
-			t.Errorf("%v: the kernel counted %v retransmits, we show none", args, kernel)
+		if kernel < 10 {
+			t.Errorf("%v: the kernel counted %v retransmits: this tells nothing", args, kernel)
 		}
 	}
-}
-
-func args0(args []string) string {
-	if len(args) == 0 {
-		return "a plain run"
-	}
-	return args[0]
 }
 
 func retransSegs(b *bench, ns *lab.Namespace) float64 {
@@ -138,19 +221,33 @@ func retransSegs(b *bench, ns *lab.Namespace) float64 {
 func TestByteLimits(t *testing.T) {
 	b := pair(t)
 	b.serve()
-	d := b.json("-n", "100K", "-l", "1K", "-b", "2M")
-	b.within("bytes of -n 100K", d.num("end.sum_sent.bytes"), 102400, 102400+1024-1)
-	d = b.json("-n", "1M", "-P", "4")
-	b.within("bytes of -n 1M -P 4", d.num("end.sum_sent.bytes"), 1<<20, 1<<20+4*131072-1)
-	if got := d.num("end.sum_received.bytes"); got != d.num("end.sum_sent.bytes") {
-		t.Errorf("received %v of %v sent", got, d.num("end.sum_sent.bytes"))
+	for _, c := range []struct {
+		args     []string
+		lo, more float64 // requested, and streams × block
+		rate     float64 // bit/s, 0 = as fast as it goes
+	}{
+		{[]string{"-n", "100K", "-l", "1K", "-b", "2M"}, 102400, 1024, 2e6},
+		{[]string{"-n", "1M", "-P", "4"}, 1 << 20, 4 * 131072, 0},
+		{[]string{"-k", "10", "-l", "1K"}, 10240, 1, 0},
+		{[]string{"-k", "10", "-b", "20M"}, 1310720, 1, 20e6},
+		{[]string{"-n", "1M", "-P", "3", "-R"}, 1 << 20, 3 * 131072, 0},
+		{[]string{"-n", "5M", "-P", "5", "-R", "-b", "0", "-l", "1000"}, 5 << 20, 5000, 0},
+	} {
+		begin := time.Now()
+		d := b.json(c.args...)
+		took := time.Since(begin).Seconds()
+		b.within(fmt.Sprintf("%v: bytes sent", c.args), d.num("end.sum_sent.bytes"), c.lo, c.lo+c.more-1)
+		if got := d.num("end.sum_received.bytes"); got != d.num("end.sum_sent.bytes") {
+			t.Errorf("%v: received %v of %v sent", c.args, got, d.num("end.sum_sent.bytes"))
+		}
+		limit := 2.0
+		if c.rate > 0 {
+			limit += c.lo * 8 / c.rate
+		}
+		if took > limit {
+			t.Errorf("%v: took %.1f s", c.args, took)
+		}
 	}
-	d = b.json("-k", "10", "-l", "1K")
-	if got := d.num("end.sum_sent.bytes"); got != 10240 {
-		t.Errorf("-k 10 sent %v bytes", got)
-	}
-	d = b.json("-n", "1M", "-R", "-P", "3")
-	b.within("received bytes of -n 1M -R -P 3", d.num("end.sum_received.bytes"), 1<<20, 64<<20)
 }
 
 // F20: nothing of one client's settings reaches the next one's test.
@@ -160,27 +257,35 @@ func TestNoLeaks(t *testing.T) {
 	b.good("-R", "-S", "72", "-C", "reno", "-t", "1", "-b", "1M")
 	b.good("--fq-rate", "1M", "-R", "-t", "1")
 	b.good("-R", "-n", "1K")
-	b.client("-R", "--username", "nobody") // refused on this side: no key
-	b.check(b.net.Far.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0; tcp sport `+port+` ip dscp != 0 counter; } }`))
-	d := b.json("-R", "-b", "20M", "-t", "2")
+	b.good("-R", "-k", "1", "-M", "600", "-w", "16K", "-N", "-l", "100")
+	w := b.hello("") // a failure that the next client must not hear of
+	b.check(w.sendDoc(`{"tcp":true,"len":"x"}`))
+	_, err := w.rest(10 * time.Second)
+	b.check(err)
+	b.check(b.net.Far.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0; tcp sport `+port+` ip dscp != 0 counter; }; }`))
+	r := b.good("-R", "-b", "20M", "-t", "2", "-J")
+	d := b.parse(r.Stdout)
 	b.within("bit/s", d.num("end.sum_received.bits_per_second"), 19e6, 21e6)
+	b.within("seconds", d.num("end.sum_received.seconds"), 1.95, 2.1)
 	if cc := d.at("end.sender_tcp_congestion"); cc != "cubic" {
 		t.Errorf("congestion control is %v", cc)
 	}
 	counters, err := b.net.Far.NFTCounters(b.ctx(time.Minute))
 	b.check(err)
-	for _, c := range counters {
-		if c.Packets != 0 {
-			t.Errorf("%d packets carried a DSCP", c.Packets)
-		}
+	if len(counters) != 1 {
+		t.Fatalf("%d counters", len(counters))
 	}
-	if d.has("error") {
-		t.Errorf("error: %v", d.at("error"))
+	if counters[0].Packets != 0 {
+		t.Errorf("%d packets carried a DSCP", counters[0].Packets)
+	}
+	if d.has("error") || r.Stderr != "" {
+		t.Errorf("error %v, stderr %q", d.v["error"], r.Stderr)
 	}
 }
 
 // F21: a rate far below one block a second is kept.
 func TestVeryLowRate(t *testing.T) {
+	t.Parallel()
 	b := pair(t)
 	b.serve()
 	d := b.json("-b", "10K", "-t", "5")
@@ -189,24 +294,38 @@ func TestVeryLowRate(t *testing.T) {
 
 // F22: directions of an asymmetric link stay apart.
 func TestAsymmetricBidir(t *testing.T) {
-	b := pair(t)
+	b := newBench(t, func(string) (*lab.Network, error) { return lab.NewPair("") }, lab.FarIPv4) // the system's congestion control
 	b.check(b.net.Near.SetTBF(lab.PairNear, slow2M))
 	b.check(b.net.Far.SetTBF(lab.PairFar, lab.TBF{BitsPerSecond: 8e6, BurstBytes: 16 << 10, Latency: 50 * time.Millisecond}))
 	b.serve()
-	d := b.json("--bidir", "-t", "3")
-	b.within("client → server", d.num("end.sum_received.bits_per_second"), 1.5e6, 2.0e6)
-	b.within("server → client", d.num("end.sum_received_bidir_reverse.bits_per_second"), 6e6, 8.0e6)
-	if d.at("end.sum_sent.sender") != true || d.at("end.sum_sent_bidir_reverse.sender") != false {
-		t.Error("sender flags are wrong")
+	// On a busy machine TCP stays below the link, so the best of some runs has to reach it;
+	// above it no run may be.
+	var up, down float64
+	for try := 0; try < 6 && (up < 1.7e6 || down < 6.8e6); try++ {
+		d := b.json("--bidir", "-t", "3")
+		up, down = d.num("end.sum_received.bits_per_second"), d.num("end.sum_received_bidir_reverse.bits_per_second")
+		b.within("client → server", up, 1e6, 2.0e6)
+		b.within("server → client", down, 4e6, 8.0e6)
+		for name, want := range map[string]bool{"sum_sent": true, "sum_received": true, "sum_sent_bidir_reverse": false, "sum_received_bidir_reverse": false} {
+			if d.at("end."+name+".sender") != want {
+				t.Errorf("the sender flag of %s is not %v", name, want)
+			}
+		}
 	}
-	load := b.startCmd(b.net.Near, lab.Command{Args: []string{"nice", "sh", "-c", "while :; do :; done"}})
+	b.within("client → server, best", up, 1.7e6, 2.0e6)
+	b.within("server → client, best", down, 6.8e6, 8.0e6)
+	b.startCmd(b.net.Near, lab.Command{Args: []string{"nice", "sh", "-c", "while :; do :; done"}})
+	b.startCmd(b.net.Near, lab.Command{Args: []string{"nice", "sh", "-c", "while :; do :; done"}})
 	for range 20 {
-		d := b.json("--bidir", "-n", "300K")
+		begin := time.Now()
+		d := b.json("--bidir", "-t", "1")
 		if d.num("end.sum_received.bytes") == 0 || d.num("end.sum_received_bidir_reverse.bytes") == 0 {
 			t.Fatal("a direction stayed at zero under load")
 		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Fatalf("1 s under load took %v", took)
+		}
 	}
-	_ = load.Signal(os.Kill)
 }
 
 // F23: a file arrives whole.
@@ -220,27 +339,56 @@ func TestFile(t *testing.T) {
 	}
 	b.check(os.WriteFile(in, content, 0o600))
 
+	reported := func(who string, d doc) {
+		t.Helper()
+		for _, sum := range []string{"end.sum_sent.bytes", "end.sum_received.bytes"} {
+			own := d.at("end.streams.0.sender.sender") == true
+			if own != (sum == "end.sum_sent.bytes") && who == "server" {
+				continue // a server does not learn the client's count in time for its own report
+			}
+			if got := d.num(sum); got != 1000003 {
+				t.Errorf("%s: %s is %v", who, sum, got)
+			}
+		}
+		if d.has("end.streams.0.diskfile") {
+			for _, p := range []string{"percent_sent", "percent_received"} {
+				if path := "end.streams.0.diskfile." + p; d.has(path) {
+					b.within(who+": "+path, d.num(path), 0, 100)
+				}
+			}
+		}
+	}
 	out := filepath.Join(dir, "out")
 	srv := b.serve("-1", "-F", out, "-J")
+	begin := time.Now()
 	d := b.json("-F", in, "-b", "40M")
+	if took := time.Since(begin); took > 3*time.Second { // 0.2 s at that rate
+		t.Errorf("1 MB took %v: it did not end with the file", took)
+	}
 	<-srv.Done()
 	same(b, out, content)
-	if got := d.num("end.sum_sent.bytes"); got != 1000003 {
-		t.Errorf("client reports %v bytes", got)
-	}
-	if got := b.parse(srv.Stdout()).num("end.sum_received.bytes"); got != 1000003 {
-		t.Errorf("server reports %v bytes", got)
-	}
+	reported("client", d)
+	reported("server", b.parse(srv.Stdout()))
 
 	back := filepath.Join(dir, "back")
-	srv = b.serve("-1", "-F", in)
-	b.good("-R", "-F", back, "-n", "1000003")
+	srv = b.serve("-1", "-F", in, "-J")
+	begin = time.Now()
+	d = b.json("-R", "-F", back)
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("-R: 1 MB took %v: it did not end with the file", took)
+	}
 	<-srv.Done()
 	same(b, back, content)
+	reported("client", d)
+	reported("server", b.parse(srv.Stdout()))
 
-	b.serve()
-	b.fails([]string{"unable to open -F file"}, "-F", filepath.Join(dir, "missing"))
+	srv = b.serve()
+	b.fails([]string{"unable to open -F file", "missing"}, "-F", filepath.Join(dir, "missing"))
 	b.fails([]string{"file"}, "-u", "-F", in)
+	b.says(srv.Stdout(), "Server listening")
+	if bytes.Contains([]byte(srv.Stdout()), []byte("Accepted")) {
+		t.Error("a refused file made a connection")
+	}
 }
 
 func same(b *bench, name string, want []byte) {
@@ -257,17 +405,14 @@ func TestPacedSenderSleeps(t *testing.T) {
 	b := pair(t)
 	b.serve()
 	p := b.start(b.net.Near, "-c", b.addr, "-p", port, "-b", "20M", "-t", "3", "-J")
-	var used float64
+	used := 0.0
 	b.until("the client ends", func() bool {
-		if ended(p) {
-			return true
+		if s, ok := cpuSeconds(p.Pid()); ok {
+			used = s
 		}
-		if _, err := os.Stat("/proc/" + itoa(p.Pid()) + "/stat"); err == nil {
-			used = cpuSeconds(b, p.Pid())
-		}
-		return false
+		return ended(p)
 	})
-	if used >= 0.6 {
+	if used >= 0.6 || used == 0 {
 		t.Errorf("%.2f s of CPU for 3 s at 20 Mbit/s", used)
 	}
 	d := b.parse(p.Stdout())
