@@ -2,8 +2,9 @@
 // link.Link: the live half of the emulated path.
 //
 // It runs as a process of its own (Start, Main), because its only virtue is
-// punctuality: one thread, no garbage collection, no other goroutine that could hold
-// it up. It measures its own faults, so that whoever uses the path knows whether the
+// punctuality: no garbage collection, nothing else that could hold it up, the best
+// place in the ordinary scheduling class, and a second worker in reserve for the moments
+// in which the first gets no processor. It measures its own faults, so that whoever uses the path knows whether the
 // path was what it claims to be: how late each packet was written, what was lost
 // unasked, and what really left (package truth).
 package forward

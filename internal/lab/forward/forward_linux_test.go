@@ -57,19 +57,36 @@ func newDevice(t *testing.T) device {
 
 func (d device) send(t *testing.T, p []byte) {
 	t.Helper()
-	if _, err := unix.Write(d.stack, p); err != nil {
+	if err := d.write(p); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// write is the system call, repeated when the runtime's signals interrupt it.
+func (d device) write(p []byte) error {
+	_, err := unix.Write(d.stack, p)
+	for err == unix.EINTR {
+		_, err = unix.Write(d.stack, p)
+	}
+	return err
 }
 
 func (d device) receive(t *testing.T) []byte {
 	t.Helper()
 	p := make([]byte, 65536)
-	n, err := unix.Read(d.stack, p)
+	n, err := d.read(p)
 	if err != nil {
 		t.Fatalf("no packet: %v", err)
 	}
 	return p[:n]
+}
+
+// read is the system call, repeated when the runtime's signals interrupt it.
+func (d device) read(p []byte) (n int, err error) {
+	for n, err = unix.Read(d.stack, p); err == unix.EINTR; {
+		n, err = unix.Read(d.stack, p)
+	}
+	return n, err
 }
 
 // running is a loop within the test process.
@@ -92,6 +109,7 @@ func startLoop(t *testing.T, cfg Config, a, b device) running {
 			t.Error(err)
 		}
 		unix.Close(l.wake)
+		unix.Close(l.doze)
 	})
 	return r
 }
@@ -136,14 +154,14 @@ func TestCarries(t *testing.T) {
 				feed <- struct{}{}
 				binary.BigEndian.PutUint32(p, uint32(i))
 				binary.BigEndian.PutUint64(p[8:], uint64(r.clock.now()))
-				if _, err := unix.Write(from.stack, p[:100+i%1401]); err != nil {
+				if err := from.write(p[:100+i%1401]); err != nil {
 					return // the receiver's time limit reports it
 				}
 			}
 		}()
 		buf := make([]byte, 2000)
 		for i := range packets {
-			n, err := unix.Read(to.stack, buf)
+			n, err := to.read(buf)
 			now := r.clock.now()
 			if err != nil {
 				return fmt.Sprintf("packet %d: %v", i, err)
@@ -283,11 +301,11 @@ func TestCollection(t *testing.T) {
 						return
 					default:
 					}
-					if _, err := unix.Write(a.stack, p); err != nil {
+					if err := a.write(p); err != nil {
 						t.Error(err)
 						return
 					}
-					if _, err := unix.Read(b.stack, buf); err != nil {
+					if _, err := b.read(buf); err != nil {
 						t.Error(err)
 						return
 					}
@@ -312,23 +330,24 @@ func TestNoAllocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(l.wake)
+	defer unix.Close(l.doze)
 	p, buf := make([]byte, 1500), make([]byte, 2000)
-	fds := []unix.PollFd{{Fd: int32(a.loop), Events: unix.POLLIN}}
+	fds := make([]unix.PollFd, 3)
+	fds[0] = unix.PollFd{Fd: int32(a.loop), Events: unix.POLLIN}
 	d := l.dirs[0]
 	if got := testing.AllocsPerRun(2000, func() {
-		if _, err := unix.Write(a.stack, p); err != nil {
+		if err := a.write(p); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.pull(&l.clock); err != nil {
 			t.Fatal(err)
 		}
-		due, _ := l.nextDue()
-		nap(due)
+		nap(l.nextDue())
 		if err := l.wait(fds, 0, true); err != nil {
 			t.Fatal(err)
 		}
 		d.push(&l.clock)
-		if _, err := unix.Read(b.stack, buf); err != nil {
+		if _, err := b.read(buf); err != nil {
 			t.Fatal(err)
 		}
 	}); got != 0 {

@@ -2,6 +2,9 @@ package forward
 
 import (
 	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,15 +25,36 @@ const grain = 50 * time.Microsecond
 // other direction get their turn: 32 reads take some 50 µs.
 const pullBatch = 32
 
-// loop owns both directions. Only its thread touches them.
+// lag is how late the standby takes over, see loop.
+const lag = 250 * time.Microsecond
+
+// noneDue is loop.next when no packet is on its way.
+const noneDue = math.MaxInt64
+
+// loop carries both directions by rounds. A round is made by whoever holds busy.
+//
+// There are two workers. The leader makes a round whenever something has come or is
+// due. But a processor can be beyond its reach for milliseconds, as a kernel without
+// preemption lets whatever it does for others, a program's exit or a neighbour's
+// packets, run to its end. So the standby, on another processor, looks lag after each
+// due time whether the round has been made, and makes it if not.
 type loop struct {
-	dirs    [2]*direction
+	dirs    [2]*direction // guarded by busy
 	clock   clock
 	start   time.Duration
 	timeout unix.Timespec // of wait, here so that it is not allocated each time
 
-	wake int              // eventfd: a request is waiting
-	asks chan chan frozen // closed to stop
+	busy atomic.Bool  // a round is being made
+	next atomic.Int64 // when the next packet has to be written (loop.clock, ns), or noneDue
+	err  error        // of a round of the standby's; guarded by busy
+
+	wake    int              // eventfd: the leader is wanted
+	wanted  atomic.Bool      // there is something in asks, or err is set
+	asks    chan chan frozen // closed to stop
+	stopped atomic.Bool
+	doze    int         // eventfd: the standby is wanted again
+	dozing  atomic.Bool // the standby waits for it
+	places  places
 }
 
 // direction carries packets from src to dst.
@@ -96,7 +120,12 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forward: eventfd: %w", err)
 	}
-	l := &loop{clock: clk, wake: wake, asks: make(chan chan frozen, 1)}
+	doze, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("forward: eventfd: %w", err)
+	}
+	l := &loop{clock: clk, wake: wake, doze: doze, asks: make(chan chan frozen, 1)}
+	l.next.Store(noneDue)
 	for i, ends := range [2][2]int{{a, b}, {b, a}} {
 		lk, err := link.New(cfg.Links[i])
 		if err != nil {
@@ -114,59 +143,140 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 	return l, nil
 }
 
-// run carries packets until stop is called or a device fails. It does not lock its
-// thread: the process's threads are all alike (favourThread), and every 10 ms the runtime
-// asks the loop to yield, which a locked goroutine can only do by way of another thread,
-// for which there may be no processor for a long time.
+// run carries packets until stop is called or a device fails. Its workers do not lock
+// their threads: the process's threads are all alike (favourThread), and every 10 ms the
+// runtime asks a worker to yield, which a locked goroutine can only do by way of
+// another thread, for which there may be no processor.
 func (l *loop) run() error {
 	l.start = l.clock.now()
+	cpus := l.places.find()
+	var standby sync.WaitGroup
+	if cpus > 1 {
+		standby.Go(l.standBy) // ends with stopped
+	}
+	err := l.lead()
+	l.stopped.Store(true)
+	poke(l.doze)
+	standby.Wait()
+	return err
+}
+
+// lead is the leader.
+func (l *loop) lead() error {
 	fds := [3]unix.PollFd{
 		{Fd: int32(l.dirs[0].src), Events: unix.POLLIN},
 		{Fd: int32(l.dirs[1].src), Events: unix.POLLIN},
 		{Fd: int32(l.wake), Events: unix.POLLIN},
 	}
 	for {
+		l.places.take(0)
+		if !l.busy.CompareAndSwap(false, true) {
+			nap(l.clock.now() + grain)
+			continue
+		}
+		goOn, err := l.round(true)
+		l.busy.Store(false)
+		if err != nil || !goOn {
+			return err
+		}
+		due := l.next.Load()
+		now := l.clock.now()
+		if due != noneDue && l.dozing.Load() {
+			poke(l.doze)
+		}
+		if time.Duration(due) < now+grain {
+			nap(now + grain)
+			continue
+		}
+		if err := l.wait(fds[:], time.Duration(due)-now, due != noneDue); err != nil {
+			return err
+		}
+	}
+}
+
+// round writes what is due and takes what has come, until there is neither, and says
+// when the next packet is due. The caller holds busy. Only the leader answers
+// requests; goOn is false when one of them was to stop.
+func (l *loop) round(leader bool) (goOn bool, err error) {
+	for {
 		for _, d := range l.dirs {
 			d.push(&l.clock)
 		}
 		for _, d := range l.dirs {
 			if err := d.pull(&l.clock); err != nil {
-				return err
+				return false, err
 			}
 		}
-		if !l.dirs[0].drained || !l.dirs[1].drained {
-			continue
+		if leader && l.wanted.Load() {
+			if l.err != nil {
+				return false, l.err
+			}
+			if !l.answer() {
+				return false, nil
+			}
 		}
-		now := l.clock.now()
-		due, some := l.nextDue()
-		switch {
-		case some && due <= now:
-			continue
-		case some && due < now+grain:
-			nap(now + grain)
-			continue
-		}
-		if err := l.wait(fds[:], due-now, some); err != nil {
-			return err
-		}
-		if fds[2].Revents != 0 && !l.answer() {
-			return nil
+		due := l.nextDue()
+		if l.dirs[0].drained && l.dirs[1].drained && due > l.clock.now() {
+			l.next.Store(int64(due))
+			return true, nil
 		}
 	}
 }
 
-// nextDue returns when the next packet has to be written; some is false when none
-// waits.
-func (l *loop) nextDue() (due time.Duration, some bool) {
+// nextDue returns when the next packet has to be written, or noneDue.
+func (l *loop) nextDue() time.Duration {
+	due := time.Duration(noneDue)
 	for _, d := range l.dirs {
-		if d.pending.n == 0 {
-			continue
-		}
-		if first := d.pending.front().due; !some || first < due {
-			due, some = first, true
+		if d.pending.n > 0 {
+			due = min(due, d.pending.front().due)
 		}
 	}
-	return due, some
+	return due
+}
+
+// standBy is the standby.
+func (l *loop) standBy() {
+	const (
+		// A packet that has just come may be due before the one that next tells of.
+		longest = time.Millisecond
+		// Without packets for so long, it waits until the leader has one.
+		patience = 20 * time.Millisecond
+	)
+	lastDue := l.clock.now()
+	for !l.stopped.Load() {
+		l.places.take(1)
+		due, now := l.next.Load(), l.clock.now()
+		switch {
+		case due == noneDue && now > lastDue+patience:
+			l.dozing.Store(true)
+			if l.next.Load() == noneDue && !l.stopped.Load() {
+				var count [8]byte
+				_, _ = unix.Read(l.doze, count[:]) // EINTR: looks again
+			}
+			l.dozing.Store(false)
+			lastDue = l.clock.now()
+			continue
+		case due == noneDue:
+			nap(now + longest)
+			continue
+		}
+		lastDue = now
+		if now < time.Duration(due)+lag {
+			nap(min(time.Duration(due)+lag, now+longest))
+			continue
+		}
+		if !l.busy.CompareAndSwap(false, true) {
+			nap(now + lag)
+			continue
+		}
+		if _, err := l.round(false); err != nil {
+			l.err = err
+			l.busy.Store(false)
+			l.want()
+			return
+		}
+		l.busy.Store(false)
+	}
 }
 
 // wait sleeps until a device has a packet, somebody asks for something or, if limited,
@@ -182,6 +292,10 @@ func (l *loop) wait(fds []unix.PollFd, timeout time.Duration, limited bool) erro
 	}
 	if _, err := unix.Ppoll(fds, ts, nil); err != nil && err != unix.EINTR { // the runtime's own signals
 		return fmt.Errorf("forward: ppoll: %w", err)
+	}
+	if fds[2].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(l.wake, count[:]) // resets it
 	}
 	return nil
 }

@@ -53,8 +53,8 @@ func Main(in io.Reader, out io.Writer) error {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(2 << 30) // but for a run that never ends
 	favourSession()
-	// The loop keeps one P for itself.
-	runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
+	// The loop's workers keep a P each.
+	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	return serve(in, out, fdA, fdB, [2]int{fdTapA, fdTapB})
 }
 
@@ -148,9 +148,7 @@ type frozen struct {
 func (l *loop) ask(ended <-chan error) (frozen, error) {
 	reply := make(chan frozen, 1)
 	l.asks <- reply
-	if err := l.poke(); err != nil {
-		return frozen{}, err
-	}
+	l.want()
 	select {
 	case z := <-reply:
 		return z, nil
@@ -162,30 +160,35 @@ func (l *loop) ask(ended <-chan error) (frozen, error) {
 // stop ends run.
 func (l *loop) stop() {
 	close(l.asks)
-	_ = l.poke() // an eventfd of our own that is open: the write cannot fail
+	l.want()
 }
 
-func (l *loop) poke() error {
+// want makes the leader look into asks.
+func (l *loop) want() {
+	l.wanted.Store(true)
+	poke(l.wake)
+}
+
+// poke wakes who waits for an eventfd of ours: the write cannot fail while it is open.
+func poke(eventfd int) {
 	one := [8]byte{1} // any non-zero number in any byte order
-	if _, err := unix.Write(l.wake, one[:]); err != nil {
-		return fmt.Errorf("forward: wake the loop: %w", err)
-	}
-	return nil
+	_, _ = unix.Write(eventfd, one[:])
 }
 
-// answer serves the request that woke the loop; false means stop.
+// answer serves requests; false means stop.
 func (l *loop) answer() bool {
-	var count [8]byte
-	_, _ = unix.Read(l.wake, count[:]) // resets it; EAGAIN if it was reset already
-	select {
-	case reply, ok := <-l.asks:
-		if !ok {
-			return false
+	l.wanted.Store(false)
+	for {
+		select {
+		case reply, ok := <-l.asks:
+			if !ok {
+				return false
+			}
+			reply <- l.freeze()
+		default:
+			return true
 		}
-		reply <- l.freeze()
-	default:
 	}
-	return true
 }
 
 func (l *loop) freeze() frozen {
