@@ -171,9 +171,14 @@ func TestDSCP(t *testing.T) {
 		args    []string
 		v6, rev bool
 	}{
-		{args: []string{"--dscp", "ef"}}, {args: []string{"--dscp", "46"}}, {args: []string{"--dscp", "0x2e"}}, {args: []string{"-S", "184"}},
-		{args: []string{"--dscp", "ef"}, v6: true}, {args: []string{"--dscp", "46"}, rev: true},
-		{args: []string{"--dscp", "0x2e"}, v6: true, rev: true}, {args: []string{"-S", "184"}, v6: true, rev: true},
+		{args: []string{"--dscp", "ef"}},
+		{args: []string{"--dscp", "46"}},
+		{args: []string{"--dscp", "0x2e"}},
+		{args: []string{"-S", "184"}},
+		{args: []string{"--dscp", "ef"}, v6: true},
+		{args: []string{"--dscp", "46"}, rev: true},
+		{args: []string{"--dscp", "0x2e"}, v6: true, rev: true},
+		{args: []string{"-S", "184"}, v6: true, rev: true},
 	} {
 		b := pair(t)
 		addr, family := b.addr, "ip"

@@ -54,8 +54,14 @@ func oneLine(text string) bool {
 func TestLogfileUnwritable(t *testing.T) {
 	t.Parallel()
 	b := pair(t)
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "fieldcases") // t.TempDir is closed to others
+	b.check(err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b.check(os.Chmod(dir, 0o755))
+	ours := filepath.Join(dir, "fullbore")
+	data, err := os.ReadFile(program)
+	b.check(err)
+	b.check(os.WriteFile(ours, data, 0o755))
 	missing := filepath.Join(dir, "no", "x.log")
 	for _, args := range [][]string{
 		{"--logfile", missing}, {"-D", "--logfile", missing}, {"--logfile", dir}, {"-D", "--logfile", dir},
@@ -70,7 +76,7 @@ func TestLogfileUnwritable(t *testing.T) {
 	b.check(os.WriteFile(theirs, nil, 0o644))
 	for _, d := range []string{"", " -D"} {
 		r, err := b.net.Far.Run(b.ctx(20*time.Second), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-			"sh", "-c", "exec "+program+" iperf3 -s -p "+port+d+" --logfile "+theirs)
+			"sh", "-c", "exec "+ours+" iperf3 -s -p "+port+d+" --logfile "+theirs)
 		b.check(err)
 		if r.Code != 1 || !oneLine(r.Stderr) {
 			t.Errorf("another's file%s: exit %d, stderr %q", d, r.Code, r.Stderr)
@@ -88,8 +94,10 @@ func TestLogfile(t *testing.T) {
 	for umask, want := range map[string]fs.FileMode{"022": 0o644, "027": 0o640} {
 		b := pair(t)
 		dir := t.TempDir()
-		p := b.startCmd(b.net.Far, lab.Command{Dir: dir, Args: []string{"sh", "-c",
-			"umask " + umask + "; exec " + program + " iperf3 -s -D -p " + port + " --logfile rel.log -I rel.pid"}})
+		p := b.startCmd(b.net.Far, lab.Command{Dir: dir, Args: []string{
+			"sh", "-c",
+			"umask " + umask + "; exec " + program + " iperf3 -s -D -p " + port + " --logfile rel.log -I rel.pid",
+		}})
 		<-p.Done()
 		pid := pidIn(b, filepath.Join(dir, "rel.pid"))
 		log := filepath.Join(dir, "rel.log")
