@@ -253,31 +253,19 @@ func TestRealDies(t *testing.T) {
 			name := fmt.Sprintf("%v reverse=%v", sig, reverse)
 			t.Run("server "+name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				ln := freePort(t)
-				cmd := exec.CommandContext(ctx, path, "-s", "-1", "-p", strconv.Itoa(ln))
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan struct{})
-				go func() { _ = cmd.Wait(); close(ended) }()
-				defer func() { cancel(); <-ended }()
-				if !listens(ln, ended) {
-					t.Fatal("the real server did not start")
-				}
-				p := plan.Plan{Host: "127.0.0.1", Port: ln, Duration: 2 * time.Second, Bitrate: 20e6, ReceiveTimeout: time.Second}
+				prog := spawn(t, path, "-s", "-1")
+				p := plan.Plan{Host: "127.0.0.1", Port: prog.port, Duration: 2 * time.Second, Bitrate: 20e6, ReceiveTimeout: time.Second}
 				if reverse {
 					p.Direction = plan.Down
 				}
 				ev := &hooked{on: func(e result.Event) {
 					if e.Kind == result.KindInterval {
-						_ = cmd.Process.Signal(sig)
+						_ = prog.cmd.Process.Signal(sig)
 					}
 				}}
 				p.Interval = 300 * time.Millisecond
 				c := &iperf3.Client{Plan: p, Timeouts: iperf3.Timeouts{Answer: time.Second}}
-				err := c.Run(ctx, ev)
+				err := c.Run(t.Context(), ev)
 				run := ev.run()
 				var e *result.Error
 				if !errors.As(err, &e) || e.Code == "failed" || !run.Finished() || len(run.Rows) == 0 {
@@ -346,22 +334,11 @@ func TestRealIperf2(t *testing.T) {
 	}
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		port := freePort(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, path, "-s", "-p", strconv.Itoa(port))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(ended) }()
-		defer func() { cancel(); <-ended }()
-		if !listens(port, ended) {
-			t.Fatal("the real server did not start")
-		}
-		c := &iperf3.Client{Plan: plan.Plan{Host: "127.0.0.1", Port: port, Bytes: 1000}}
+		prog := spawn(t, path, "-s")
+		c := &iperf3.Client{Plan: plan.Plan{Host: "127.0.0.1", Port: prog.port, Bytes: 1000}}
 		err := c.Run(t.Context(), &events{})
 		var e *result.Error
-		if !errors.As(err, &e) || !strings.Contains(e.Text, "iperf 2") {
+		if !errors.As(err, &e) || e.Code != "not-iperf3" || !strings.Contains(e.Text, "iperf 2 server") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -205,36 +205,49 @@ func realClient(t *testing.T, srv *server, host, args string) {
 // waits for its end.
 func realServer(t testing.TB, args ...string) (port int, wait func() (int, []byte)) {
 	t.Helper()
-	for range 5 { // somebody may take the port between the look and the start
-		port = freePort(t)
+	s := spawn(t, iperf3Path(t), append([]string{"-s", "-1"}, args...)...)
+	return s.port, func() (int, []byte) {
+		<-s.ended
+		return s.cmd.ProcessState.ExitCode(), s.out.Bytes()
+	}
+}
+
+// program is a real server process.
+type program struct {
+	port  int
+	cmd   *exec.Cmd
+	out   *bytes.Buffer
+	ended chan struct{}
+}
+
+// spawn starts a server program on a free port; it is gone when the test is over.
+func spawn(t testing.TB, path string, args ...string) *program {
+	t.Helper()
+	for range 10 { // somebody may take the port between the look and the start
 		ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
-		cmd := exec.CommandContext(ctx, iperf3Path(t), append([]string{"-s", "-1", "-p", strconv.Itoa(port)}, args...)...)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
+		p := &program{port: freePort(t), out: &bytes.Buffer{}, ended: make(chan struct{})}
+		p.cmd = exec.CommandContext(ctx, path, append(args, "-p", strconv.Itoa(p.port))...)
+		p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+		if err := p.cmd.Start(); err != nil {
 			cancel()
 			t.Fatal(err)
 		}
-		ended := make(chan struct{})
 		go func() {
-			_ = cmd.Wait()
-			close(ended)
+			_ = p.cmd.Wait()
+			close(p.ended)
 		}()
-		if listens(port, ended) {
+		if listens(p.port, p.ended) {
 			t.Cleanup(func() {
 				cancel()
-				<-ended
+				<-p.ended
 			})
-			return port, func() (int, []byte) {
-				<-ended
-				return cmd.ProcessState.ExitCode(), out.Bytes()
-			}
+			return p
 		}
 		cancel()
-		<-ended
+		<-p.ended
 	}
-	t.Fatal("no real server would start")
-	return 0, nil
+	t.Fatalf("%s would not start", path)
+	return nil
 }
 
 // freePort returns a port that was free a moment ago.

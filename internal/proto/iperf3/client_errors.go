@@ -163,7 +163,7 @@ func (r *clientRun) greetingError(err error) error {
 	case errors.Is(err, errPeerClosed):
 		return &result.Error{
 			Code: "peer-closed", Remote: true, Number: codeCtrlClose, Errno: errno(err),
-			Text: fmt.Sprintf("%s accepted the connection and closed it without a word: no iperf3 server, or one that does not let this address in", r.addr),
+			Text: fmt.Sprintf("%s accepted the connection and closed it without a word: no iperf3 server (iperf 2 may behave so), or one that does not let this address in", r.addr),
 		}
 	}
 	return r.closedError(err)

@@ -56,6 +56,11 @@ func kindOf(raw []byte) kind {
 // object is a JSON object with its keys folded to lower case.
 type object map[string]json.RawMessage
 
+// maxKeys bounds the memory that a long document of tiny keys would take.
+const maxKeys = 1000
+
+var errManyKeys = errors.New("too many keys")
+
 // errNotObject is returned for a document of another kind; iperf3 takes such a
 // document for an object without keys.
 var errNotObject = errors.New("not an object")
@@ -83,6 +88,9 @@ func decodeObject(data []byte) (object, error) {
 		}
 		name := strings.ToLower(key.(string)) // inside an object the decoder yields only string keys here
 		if _, ok := obj[name]; !ok {
+			if len(obj) == maxKeys {
+				return nil, errManyKeys
+			}
 			obj[name] = raw
 		}
 	}

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -113,7 +114,7 @@ func serverPhases() []serverPhase {
 		}},
 		{name: "after DISPLAY_RESULTS", flowed: true, good: true, play: func(p *rawPeer, s func() net.Conn) bool {
 			ok := results(p, s)
-			p.nc.Write(append(doc, 14))
+			p.nc.Write(append(bytes.Clone(doc), 14))
 			return ok
 		}},
 	}

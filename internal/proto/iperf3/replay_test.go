@@ -286,6 +286,9 @@ func TestClientAgainstRecordedServers(t *testing.T) {
 			if !p.Endless {
 				p.Duration = 30 * time.Millisecond
 			}
+			if strings.HasSuffix(r.name, "s3.1-bidir") {
+				p.Duration = 300 * time.Millisecond // so that the rejection is seen
+			}
 			if p.Omit > 0 {
 				p.Omit = 20 * time.Millisecond
 			}

@@ -1,10 +1,12 @@
 package iperf3
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -151,20 +153,30 @@ func decodeStreams(obj object) ([]StreamResult, error) {
 	if kindOf(raw) != kindArray {
 		return nil, &missingError{"streams", obj.kind("streams").String()}
 	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil { // the bracket
 		return nil, fmt.Errorf("results: streams: %w", err)
 	}
-	out := make([]StreamResult, 0, len(list))
-	for i, item := range list {
+	var out []StreamResult
+	for dec.More() {
+		if len(out) == maxEntries {
+			return nil, errors.New("results: streams: too many entries")
+		}
+		var item json.RawMessage
+		if err := dec.Decode(&item); err != nil {
+			return nil, fmt.Errorf("results: streams: %w", err)
+		}
 		s, err := decodeStream(item)
 		if err != nil {
-			return nil, fmt.Errorf("results: stream entry %d: %w", i+1, err)
+			return nil, fmt.Errorf("results: stream entry %d: %w", len(out)+1, err)
 		}
 		out = append(out, s)
 	}
 	return out, nil
 }
+
+// maxEntries is more streams than any test has; an entry beyond is a lie that costs memory.
+const maxEntries = 2 * plan.MaxStreamsExt
 
 func decodeStream(doc []byte) (StreamResult, error) {
 	var s StreamResult

@@ -2,6 +2,7 @@ package iperf3
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -105,12 +106,23 @@ func TestDecodeResults(t *testing.T) {
 		"unknown key":          {strings.Replace(full, `{"cpu`, `{"fullbore":{"x":[1,{"y":2}]},"cpu`, 1), true},
 		"array":                {`[]`, false},
 		"nothing":              {``, false},
+		"many entries":         {`{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":0,"streams":[` + strings.Repeat(`{"id":1,"bytes":1,"retransmits":0,"jitter":0,"errors":0,"packets":0},`, 20000) + `{}]}`, false},
+		"many keys":            {`{` + manyKeys(1001) + `"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":0,"streams":[]}`, false},
+		"a lot of keys":        {`{` + manyKeys(900) + `"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":1,"sender_has_retransmits":0,"streams":[]}`, true},
 		"entry is a number":    {strings.Replace(full, `[{`, `[5,{`, 1), false},
 	} {
 		if _, err := DecodeResults([]byte(tc.doc)); (err == nil) != tc.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "\"k%d\":0,", i)
+	}
+	return b.String()
 }
 
 // FuzzDecodeResults: no document crashes the decoder; what it accepted, our encoder

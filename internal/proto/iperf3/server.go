@@ -126,10 +126,12 @@ var errServed = errors.New("the one test is done")
 func (s *Server) prepare() error {
 	s.Policy = s.Policy.Filled()
 	s.to = s.Timeouts.filled()
+	s.mu.Lock()
 	s.running, s.creating = map[*session]struct{}{}, map[*session]struct{}{}
+	s.lastBusy = time.Now()
+	s.mu.Unlock()
 	s.pending = newPending(maxPending)
 	s.docs = newBudget(maxLargeMemory)
-	s.lastBusy = time.Now()
 	s.log = s.Log
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

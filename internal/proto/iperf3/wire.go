@@ -73,13 +73,18 @@ const (
 // 3.1.7 put host name and time in it.
 type Cookie [CookieSize]byte
 
-// NewCookie makes a random cookie as releases since 3.2 do: 180 bits.
+// NewCookie makes a random cookie as releases since 3.2 do: 176 bits. The first character
+// is 2 or 3 because an iperf 2 server takes it for its flags, and with those two answers
+// at once, so that it can be named (seen with 2.1.8; other characters leave it silent for
+// 8 s or make it close).
 func NewCookie() Cookie {
 	var c Cookie
 	_, _ = rand.Read(c[:CookieSize-1]) // crypto/rand.Read never fails (Go 1.24)
+	first := c[0] & 1
 	for i := range c[:CookieSize-1] {
 		c[i] = cookieAlphabet[c[i]&31]
 	}
+	c[0] = '2' + first
 	return c
 }
 
