@@ -124,11 +124,15 @@ func TestJudge(t *testing.T) {
 			`goodput up: client: "y" is no number`,
 			"goodput up: the window from 45200 to 0.07 s is empty",
 		}},
-		{"killed", Expect{Exit: &zero, Client: OutputExpect{JSON: []*Assertion{mustAssertion(t, "a exists")}}},
-			&Play{Killed: true, Client: Result{Code: 137}}, []string{
+		{
+			"killed",
+			Expect{Exit: &zero, Client: OutputExpect{JSON: []*Assertion{mustAssertion(t, "a exists")}}},
+			&Play{Killed: true, Client: Result{Code: 137}},
+			[]string{
 				"client: did not end within the scenario's timeout and was killed",
 				`client: no JSON document on stdout; stdout is ""`,
-			}},
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -151,10 +151,16 @@ func TestTopologies(t *testing.T) {
 		make      func() (*lab.Network, error)
 		near, far []string
 	}{
-		{"pair", func() (*lab.Network, error) { return lab.NewPair("reno") },
-			[]string{lab.NearIPv4, lab.NearIPv6}, []string{lab.FarIPv4, lab.FarIPv6}},
-		{"routed", func() (*lab.Network, error) { return lab.NewRouted("reno") },
-			[]string{lab.RoutedNearIPv4, lab.RoutedNearIPv6}, []string{lab.RoutedFarIPv4, lab.RoutedFarIPv6}},
+		{
+			"pair", func() (*lab.Network, error) { return lab.NewPair("reno") },
+			[]string{lab.NearIPv4, lab.NearIPv6},
+			[]string{lab.FarIPv4, lab.FarIPv6},
+		},
+		{
+			"routed", func() (*lab.Network, error) { return lab.NewRouted("reno") },
+			[]string{lab.RoutedNearIPv4, lab.RoutedNearIPv6},
+			[]string{lab.RoutedFarIPv4, lab.RoutedFarIPv6},
+		},
 		{"link", func() (*lab.Network, error) {
 			return lab.NewLink(lab.LinkOptions{Config: wire, CC: "reno", Command: linkCommand(t)})
 		}, []string{lab.NearIPv4, lab.NearIPv6}, []string{lab.FarIPv4, lab.FarIPv6}},

@@ -143,9 +143,11 @@ func TestScenarioFaults(t *testing.T) {
 	}{
 		{"empty", "", []string{"f: want one YAML document, found 0"}},
 		{"two documents", minimal + "---\na: b\n", []string{"f: want one YAML document, found 2"}},
-		{"a list", "- a\n", []string{"f:1: want keys with values, found a list",
+		{"a list", "- a\n", []string{
+			"f:1: want keys with values, found a list",
 			"f: name: is missing", "f: topology: is missing", "f: client: is missing", "f: expect: is missing",
-			"f: cc: is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it"}},
+			"f: cc: is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it",
+		}},
 		{"everything wrong at once", `name: ""
 topology: star
 cc: cubic

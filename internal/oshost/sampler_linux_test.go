@@ -139,7 +139,8 @@ func TestSampleThrottled(t *testing.T) {
 		advanced string
 	}{
 		{
-			"v1", map[string]string{
+			"v1",
+			map[string]string{
 				"proc/self/cgroup": "3:cpu,cpuacct:/box\n2:memory:/box\n",
 				"sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us":  "20000\n",
 				"sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us": "100000\n",
@@ -147,7 +148,8 @@ func TestSampleThrottled(t *testing.T) {
 			"sys/fs/cgroup/cpu,cpuacct/box/cpu.stat", "nr_periods 9\nnr_throttled 9\nthrottled_time 400000000\n",
 		},
 		{
-			"outer group", map[string]string{
+			"outer group",
+			map[string]string{
 				"proc/self/cgroup":                   "0::/slice/app\n",
 				"sys/fs/cgroup/cgroup.controllers":   "cpu\n",
 				"sys/fs/cgroup/slice/cpu.max":        "20000 100000\n",
@@ -157,7 +159,8 @@ func TestSampleThrottled(t *testing.T) {
 			"sys/fs/cgroup/slice/cpu.stat", "nr_periods 9\nnr_throttled 9\nthrottled_usec 400000\n",
 		},
 		{
-			"container that sees only its own folder", map[string]string{
+			"container that sees only its own folder",
+			map[string]string{
 				"proc/self/cgroup":                    "4:cpu:/docker/0123\n",
 				"sys/fs/cgroup/cpu/cpu.cfs_quota_us":  "20000\n",
 				"sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",

@@ -151,8 +151,10 @@ func localAddr(ctx context.Context, remote netip.AddrPort, o Options) (netip.Add
 		as, err := ResolveOn(ctx, o.BindHost, family, zone)
 		if err != nil {
 			if l, ok := literal(o.BindHost); ok && !inFamily(l, family) {
-				return netip.AddrPort{}, &ResolveError{Host: o.BindHost, Family: family, Err: err,
-					Reason: fmt.Sprintf("cannot be the source address towards %s, which is %s", remote.Addr(), familyNumber(family))}
+				return netip.AddrPort{}, &ResolveError{
+					Host: o.BindHost, Family: family, Err: err,
+					Reason: fmt.Sprintf("cannot be the source address towards %s, which is %s", remote.Addr(), familyNumber(family)),
+				}
 			}
 			return netip.AddrPort{}, fmt.Errorf("bind address: %w", err)
 		}

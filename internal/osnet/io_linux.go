@@ -36,6 +36,7 @@ func Discard(fd int, p []byte) (int, syscall.Errno) {
 
 // ReadNow and DiscardNow do the same without waiting, whatever the socket's mode.
 func ReadNow(fd int, p []byte) (int, syscall.Errno) { return recv(fd, p, unix.MSG_DONTWAIT) }
+
 func DiscardNow(fd int, p []byte) (int, syscall.Errno) {
 	return recv(fd, p, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 }

@@ -493,8 +493,12 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	ctx := context.Background()
 	attempts := func() {
 		for _, o := range []Options{
-			{Congestion: "nosuch"}, {MSS: 1}, {BindDev: "nosuch0"}, {BindHost: "203.0.113.9"},
-			{LocalPort: int(portOf(ln))}, {FlowLabel: 1},
+			{Congestion: "nosuch"},
+			{MSS: 1},
+			{BindDev: "nosuch0"},
+			{BindHost: "203.0.113.9"},
+			{LocalPort: int(portOf(ln))},
+			{FlowLabel: 1},
 		} {
 			if c, _, err := Dial(ctx, "tcp", loopback(portOf(ln)), o); err == nil {
 				_ = c.Close()

@@ -185,8 +185,12 @@ func TestRowsInVirtualTime(t *testing.T) {
 		got = append(got, row{r.Start, r.Stop, r.Omitted, r.Partial})
 	}
 	want := []row{
-		{0, 0.4, true, false}, {0.4, 0.8, true, false}, {0.8, 1, true, false},
-		{0, 0.4, false, false}, {0.4, 0.8, false, false}, {0.8, 1, false, true},
+		{0, 0.4, true, false},
+		{0.4, 0.8, true, false},
+		{0.8, 1, true, false},
+		{0, 0.4, false, false},
+		{0.4, 0.8, false, false},
+		{0.8, 1, false, true},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("rows %v, want %v", got, want)

@@ -63,17 +63,24 @@ func TestExactTimes(t *testing.T) {
 		}},
 		{"a fraction of a nanosecond is carried", link.Config{BitsPerSecond: 3e9}, []packet{
 			// 8/3 ns each: 2.67, 5.33, 8.00
-			{0, 1, ok(2, 2)}, {0, 1, ok(5, 5)}, {0, 1, ok(8, 8)},
+			{0, 1, ok(2, 2)},
+			{0, 1, ok(5, 5)},
+			{0, 1, ok(8, 8)},
 			// also when the next one comes in the very nanosecond in which the last ended
-			{8, 1, ok(10, 10)}, {10, 1, ok(13, 13)}, {13, 1, ok(16, 16)},
+			{8, 1, ok(10, 10)},
+			{10, 1, ok(13, 13)},
+			{13, 1, ok(16, 16)},
 			// but not over an idle time
-			{17, 1, ok(19, 19)}, {20, 1, ok(22, 22)},
+			{17, 1, ok(19, 19)},
+			{20, 1, ok(22, 22)},
 		}},
 		{
 			"queue of two packets: the one being sent does not count",
 			link.Config{BitsPerSecond: 12e6, QueuePackets: 2},
 			[]packet{
-				{0, 1500, ok(1*ms, 1*ms)}, {0, 1500, ok(2*ms, 2*ms)}, {0, 1500, ok(3*ms, 3*ms)},
+				{0, 1500, ok(1*ms, 1*ms)},
+				{0, 1500, ok(2*ms, 2*ms)},
+				{0, 1500, ok(3*ms, 3*ms)},
 				{0, 1500, dropped},
 				{1*ms - 1, 1500, dropped},
 				{1 * ms, 1500, ok(4*ms, 4*ms)}, // the second has just begun to be sent
@@ -84,7 +91,9 @@ func TestExactTimes(t *testing.T) {
 			"queue of 3000 bytes: a small packet fits where a large one does not",
 			link.Config{BitsPerSecond: 12e6, QueueBytes: 3000},
 			[]packet{
-				{0, 1500, ok(1*ms, 1*ms)}, {0, 1500, ok(2*ms, 2*ms)}, {0, 1000, ok(2*ms+666666, 2*ms+666666)},
+				{0, 1500, ok(1*ms, 1*ms)},
+				{0, 1500, ok(2*ms, 2*ms)},
+				{0, 1000, ok(2*ms+666666, 2*ms+666666)},
 				{0, 501, dropped},
 				{0, 500, ok(3*ms, 3*ms)}, // exactly full
 				{0, 1, dropped},
