@@ -25,7 +25,9 @@ type epollSet struct {
 	poll  *osnet.Poller
 	buf   []byte
 	gun   gun
-	beat  int64
+	beat  int64 // when it last went through the scheduler
+	marks bool  // lanes have low-water marks
+	swept int64 // when the marks were last looked at
 }
 
 // lane is one flow of an epollSet. It is in the queue, or in the heap, or waits for an
@@ -35,6 +37,7 @@ type lane struct {
 	fd    int
 	hup   bool // the peer ended or broke the connection: ready for ever
 	state laneState
+	low   lowat
 }
 
 type laneState uint8
@@ -66,12 +69,14 @@ func newEpollSet(part []*stream, i int) (*epollSet, error) {
 			p.Close()
 			return nil, err
 		}
-		w.lanes[k] = lane{s: s, fd: fd}
+		w.lanes[k] = lane{s: s, fd: fd, low: lowat{fd: fd, up: laneLowatUp}}
 	}
 	if w.tx {
 		w.gun = newGun(e)
 	} else {
 		w.buf = e.shared.buffers[i%len(e.shared.buffers)]
+		// A copying receiver is the slower end; it finds enough whenever it looks.
+		w.marks = e.discard && !e.mustSeeAll() && len(part) <= lowatLanes
 	}
 	return w, nil
 }
@@ -105,9 +110,9 @@ func (w *epollSet) run() {
 		for k := range w.lanes {
 			w.lanes[k].s.release()
 		}
-	} else if w.e.drain.Load() && w.e.stopRecv.Load() {
-		for k := range w.lanes {
-			if l := &w.lanes[k]; l.state != over {
+	} else if w.e.stopRecv.Load() {
+		for k := range w.lanes { // what lies below a mark arrived in time, drain or not
+			if l := &w.lanes[k]; l.state != over && (l.low.high || w.e.drain.Load()) {
 				l.s.drainFD(l.fd, w.buf)
 			}
 		}
@@ -123,6 +128,9 @@ func (w *epollSet) turn(now int64) int64 {
 	timeout := time.Duration(0)
 	if w.queue.n == 0 {
 		timeout = callTimeout
+		if w.marks {
+			timeout = time.Duration(sweepEvery)
+		}
 		if len(w.due.heap) > 0 {
 			timeout = min(timeout, max(time.Duration(w.due.heap[0].at-now), 0))
 		}
@@ -137,6 +145,9 @@ func (w *epollSet) turn(now int64) int64 {
 	now = w.e.now()
 	for len(w.due.heap) > 0 && w.due.heap[0].at <= now {
 		w.enqueue(w.due.pop())
+	}
+	if w.marks && now-w.swept >= sweepEvery {
+		w.sweep(now)
 	}
 	for range w.queue.n {
 		k := w.queue.pop()
@@ -154,6 +165,19 @@ func (w *epollSet) turn(now int64) int64 {
 		runtime.Gosched()
 	}
 	return now
+}
+
+// sweepEvery is how often the marks follow the rates, and so how long at most bytes
+// below a mark can lie when a flow stalls.
+const sweepEvery = int64(20 * time.Millisecond)
+
+func (w *epollSet) sweep(now int64) {
+	w.swept = now
+	for k := range w.lanes {
+		if l := &w.lanes[k]; l.state != over {
+			l.low.adjust(l.s.ctr.bytes.Load(), now, sweepEvery/2)
+		}
+	}
 }
 
 func (w *epollSet) enqueue(k int32) {

@@ -441,3 +441,54 @@ func threads(t *testing.T) (ids []int) {
 	}
 	return ids
 }
+
+// A flow that stalls with data below its low-water mark is still counted.
+func TestLowWaterMarkDoesNotHideBytes(t *testing.T) {
+	for _, n := range counts {
+		t.Run(workerName(n), func(t *testing.T) {
+			a, b := pairs(t, n)
+			defer closeAll(a)
+			e := start(t, Config{End: result.Server, Interval: time.Hour, Receive: plan.Discard}, flowsOf(b, result.Up, false))
+			var sent int64
+			for mark := false; !mark; {
+				for _, c := range a {
+					m, err := c.Net().Write(make([]byte, 1<<20))
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent += int64(m)
+				}
+				for _, c := range b {
+					v, err := lowMark(c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					mark = mark || v > 1
+				}
+				if sent > 4<<30 {
+					t.Skip("this machine is too slow today for a mark to go up")
+				}
+			}
+			for _, c := range a {
+				m, err := c.Net().Write(make([]byte, 1000))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent += int64(m)
+			}
+			poll(t, "every byte's count", func() bool { return moved(e.Engine) == sent })
+			e.StopReceive(false)
+			if got := sum(e.totals(t)); got != sent {
+				t.Errorf("counted %d of %d", got, sent)
+			}
+		})
+	}
+}
+
+func lowMark(c *osnet.Conn) (int, error) {
+	fd, err := c.Detach() // gives the descriptor that it has
+	if err != nil {
+		return 0, err
+	}
+	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT)
+}

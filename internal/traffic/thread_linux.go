@@ -39,8 +39,7 @@ func newThread(s *stream, i int) (*thread, error) {
 	} else {
 		t.buf = s.e.shared.buffers[i%len(s.e.shared.buffers)]
 	}
-	t.low.fd = fd
-	t.low.off = s.e.cfg.Limited || s.e.cap > 0
+	t.low = lowat{fd: fd, off: s.e.mustSeeAll(), up: threadLowatUp}
 	return t, nil
 }
 
@@ -146,7 +145,7 @@ func (t *thread) readOnce(now int64) (int64, bool) {
 		return now, false
 	}
 	if t.breathe(now) {
-		t.low.adjust(s.ctr.bytes.Load(), now)
+		t.low.adjust(s.ctr.bytes.Load(), now, beat/2)
 	}
 	return now, true
 }
@@ -164,48 +163,4 @@ func sendError(errno syscall.Errno) error {
 
 func receiveError(errno syscall.Errno) error {
 	return fmt.Errorf("traffic: receive: %w", os.NewSyscallError("read", errno))
-}
-
-// lowat steers a fast flow's low-water mark. A high mark saves the receiver most of its
-// wake-ups, but holds back the count of as many bytes; so it is only up while that is
-// little time, and never in a run that must end with the last byte.
-type lowat struct {
-	fd    int
-	off   bool
-	high  bool
-	bytes int64 // at the last look
-	at    int64
-}
-
-const (
-	lowatBytes = 512 << 10
-	lowatUp    = 4e9 / 8 // bytes/s from which it goes up: 1 ms of data
-	lowatDown  = 2e9 / 8
-)
-
-func (l *lowat) adjust(bytes, now int64) {
-	if l.off {
-		return
-	}
-	span := now - l.at
-	if span < beat/2 {
-		return
-	}
-	rate := float64(bytes-l.bytes) / seconds(span)
-	l.bytes, l.at = bytes, now
-	switch {
-	case !l.high && rate > lowatUp:
-		l.set(lowatBytes)
-	case l.high && rate < lowatDown:
-		l.set(1)
-	}
-}
-
-func (l *lowat) set(n int) {
-	if high := n > 1; high != l.high {
-		l.high = high
-		if osnet.SetRcvLowat(l.fd, n) != nil {
-			l.off = true
-		}
-	}
 }
