@@ -220,7 +220,7 @@ func retransSegs(b *bench, ns *lab.Namespace) float64 {
 // F19 (TCP): byte limits end at once and never overshoot by more than a block a stream.
 func TestByteLimits(t *testing.T) {
 	b := pair(t)
-	b.serve()
+	srv := b.serve()
 	for _, c := range []struct {
 		args     []string
 		lo, more float64 // requested, and streams × block
@@ -247,6 +247,12 @@ func TestByteLimits(t *testing.T) {
 		if took > limit {
 			t.Errorf("%v: took %.1f s", c.args, took)
 		}
+	}
+	// A server that has sent its share, or waits for its turn, does not spin.
+	before, _ := cpuSeconds(srv.Pid())
+	b.good("-n", "500K", "-R", "-b", "1M", "-P", "2")
+	if after, ok := cpuSeconds(srv.Pid()); !ok || after-before > 0.4 {
+		t.Errorf("%.2f s of CPU for 2 s at 2 Mbit/s", after-before)
 	}
 }
 
