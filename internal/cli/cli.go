@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/fullbore-net/fullbore/internal/oshost"
 )
 
 // Version is the release of this program. Builds set it with -ldflags -X.
@@ -70,6 +72,9 @@ type env struct {
 // Main runs the command line args (args[0] is the program's name) and returns the
 // exit code. Called as iperf3 (any path, any .exe) it is that program.
 func Main(ctx context.Context, args []string, std Std) int {
+	if std.IsProcess {
+		oshost.TrimCode()
+	}
 	e := &env{Std: std}
 	if len(args) == 0 {
 		args = []string{"fullbore"}

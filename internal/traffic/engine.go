@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -251,12 +252,16 @@ func (e *Engine) paced(send bool) bool {
 	return e.cap > 0 || send && e.rate.Load() > 0
 }
 
+// trimOnce: the first test of a process comes after much that is never run again.
+var trimOnce = sync.OnceFunc(oshost.TrimCode)
+
 // Start begins the test: it is t0 of all times.
 func (e *Engine) Start() {
 	if e.started {
 		return
 	}
 	e.started = true
+	trimOnce()
 	e.t0, e.mono = time.Now(), monotonic()
 	e.senders.done, e.readers.done = make(chan struct{}), make(chan struct{})
 	for _, m := range e.movers {
