@@ -122,7 +122,7 @@ func TestThreshold(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 			continue
 		}
-		if got := exitCode(th.check(e, c.run)); got != c.want {
+		if got := exitCode(th.check(e, c.run, nil)); got != c.want {
 			t.Errorf("%q: exit %d, want %d", c.text, got, c.want)
 		}
 	}

@@ -176,7 +176,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string) error 
 		}
 		plans = append(plans, ps)
 	}
-	out, err := e.newOutput(o.out, len(hosts))
+	out, err := e.newOutput(o.out, args, len(hosts), len(hosts)*len(plans[0]))
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, want
 		case errors.As(err, &broke):
 			errs = append(errs, &codeError{code: runExit(broke)})
 		case want != nil:
-			errs = append(errs, want.check(e, run))
+			errs = append(errs, want.check(e, run, out))
 		}
 		if ctx.Err() != nil || broke != nil && runExit(broke) != exitBroken {
 			break // the next direction would fail alike
@@ -313,19 +313,47 @@ func parseThreshold(s string) (*threshold, error) {
 	return t, nil
 }
 
-// check compares every direction's goodput; an unknown one is inconclusive.
-func (t *threshold) check(e *env, run *result.Run) error {
+// check compares every direction's goodput; an unknown one is inconclusive. What came
+// of it goes to stderr and into the report.
+func (t *threshold) check(e *env, run *result.Run, out *output) error {
+	worst := exitOK
 	for _, s := range run.Sums {
-		if s.Goodput == nil {
-			fmt.Fprintf(e.Err, "fullbore: expected %s: the receiver's rate %s → %s is not known\n", t.text, s.From, s.To)
-			return &codeError{code: exitInconclusive}
+		item := result.Item{ID: "expect", Result: result.Pass}
+		switch {
+		case s.Goodput == nil:
+			item.Result = result.Inconclusive
+			item.Reasons = []string{fmt.Sprintf("expected %s: the receiver's rate %s → %s is not known", t.text, s.From, s.To)}
+			worst = max(worst, exitInconclusive)
+		case t.met(*s.Goodput):
+			item.Reasons = []string{fmt.Sprintf("expected %s, measured %s %s → %s", t.text, units.BitRate(*s.Goodput), s.From, s.To)}
+		default:
+			item.Result = result.Fail
+			item.Reasons = []string{fmt.Sprintf("missed: expected %s, measured %s %s → %s", t.text, units.BitRate(*s.Goodput), s.From, s.To)}
+			worst = max(worst, exitMissed)
 		}
-		g, want := *s.Goodput, float64(t.rate)
-		ok := map[string]bool{">=": g >= want, ">": g > want, "<=": g <= want, "<": g < want}[t.op]
-		if !ok {
-			fmt.Fprintf(e.Err, "fullbore: missed: expected %s, measured %s %s → %s\n", t.text, units.BitRate(g), s.From, s.To)
-			return &codeError{code: exitMissed}
+		if item.Result != result.Pass {
+			fmt.Fprintf(e.Err, "fullbore: %s\n", item.Reasons[0])
+		}
+		if out != nil {
+			out.items = append(out.items, item)
 		}
 	}
-	return nil
+	if worst == exitOK {
+		return nil
+	}
+	return &codeError{code: worst}
+}
+
+// met reports whether a rate satisfies the comparison.
+func (t *threshold) met(g float64) bool {
+	want := float64(t.rate)
+	switch t.op {
+	case ">=":
+		return g >= want
+	case ">":
+		return g > want
+	case "<=":
+		return g <= want
+	}
+	return g < want
 }

@@ -25,7 +25,7 @@ type outputOptions struct {
 }
 
 func (o *outputOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.json, "json", false, "print one JSON document per run (schema: docs/schema/run-1.json)")
+	f.BoolVar(&o.json, "json", false, "print one JSON document: a run, or a report where there are several (schema: docs/schema/run-1.json)")
 	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
 	f.BoolVar(&o.csv, "csv", false, "print intervals and totals as CSV")
 	f.BoolVar(&o.plain, "plain", false, "plain lines even on a terminal")
@@ -34,14 +34,17 @@ func (o *outputOptions) addFlags(f *pflag.FlagSet) {
 
 // output is the place where runs are shown. One is made per command.
 type output struct {
-	e    *env
-	o    outputOptions
-	runs []*result.Run
-	many bool
-	csv  *csv.Writer
+	e     *env
+	o     outputOptions
+	args  []string // the user's words
+	plans int      // runs that were asked for
+	runs  []*result.Run
+	items []result.Item // what thresholds said
+	many  bool          // hosts
+	csv   *csv.Writer
 }
 
-func (e *env) newOutput(o outputOptions, hosts int) (*output, error) {
+func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*output, error) {
 	n := 0
 	for _, set := range []bool{o.json, o.stream, o.csv, o.plain, o.quiet} {
 		if set {
@@ -51,7 +54,7 @@ func (e *env) newOutput(o outputOptions, hosts int) (*output, error) {
 	if n > 1 {
 		return nil, usagef("give only one of --json, --json-stream, --csv, --plain, --quiet")
 	}
-	return &output{e: e, o: o, many: hosts > 1}, nil
+	return &output{e: e, o: o, args: args, plans: plans, many: hosts > 1}, nil
 }
 
 // measure runs p and shows it. The error is that of runner.Run.
@@ -61,12 +64,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	var err error
 	switch {
 	case out.o.json:
-		run, err = r.Run(ctx, p, nil)
-		if run != nil {
-			if werr := json.Write(e.Out, run); werr != nil {
-				return run, werr
-			}
-		}
+		run, err = r.Run(ctx, p, nil) // Close prints the document
 	case out.o.stream:
 		s := jsonstream.New(e.Out)
 		run, err = r.Run(ctx, p, s)
@@ -152,10 +150,12 @@ func (e *env) canLive() bool {
 // Close prints what several runs say together: a sentence over both directions, a
 // table over several hosts.
 func (out *output) Close() error {
-	if !out.ends() {
+	switch {
+	case out.o.json:
+		return out.document()
+	case !out.ends():
 		return nil
-	}
-	if out.many {
+	case out.many:
 		return plain.Table(out.e.Out, out.runs, out.plainOptions())
 	}
 	if text := conclude.Together(out.runs); len(out.runs) > 1 && text != "" {
@@ -163,6 +163,37 @@ func (out *output) Close() error {
 		return err
 	}
 	return nil
+}
+
+// document prints the one document of --json: the run, where one was asked for, else a
+// report over all of them.
+func (out *output) document() error {
+	if out.plans == 1 && len(out.items) == 0 {
+		if len(out.runs) == 0 {
+			return nil // nothing was begun; the reason is on stderr
+		}
+		return json.Write(out.e.Out, out.runs[0])
+	}
+	rep := &result.Report{
+		Schema: result.Schema, Kind: "test", Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
+		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: []result.Notice{},
+		Summary: conclude.Together(out.runs),
+	}
+	if rep.Runs == nil {
+		rep.Runs = []*result.Run{}
+	}
+	if rep.Items == nil {
+		rep.Items = []result.Item{}
+	}
+	if len(out.runs) > 0 {
+		rep.Started = out.runs[0].Started
+	}
+	for _, run := range out.runs {
+		if run.Err != nil {
+			rep.Err = run.Err
+		}
+	}
+	return json.WriteReport(out.e.Out, rep)
 }
 
 // logger writes warnings of the inner works to stderr, without time stamps.

@@ -136,7 +136,7 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{runFields, planFields, streamFields, tcpFields, hostFields, eventFields}},
+		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, hostFields, eventFields}},
 		{Notice, [][]Topic{notices}},
 		{Error, [][]Topic{errorCodes}},
 		{Limit, [][]Topic{limits}},
@@ -157,8 +157,8 @@ func All() []Topic {
 }
 
 // Paths lists where a field stands in a run's document ("streams[].sender.bytes") and, with
-// "event: " before it, in the lines of --json-stream where that differs. nil for
-// other kinds.
+// "event: " before it, in the lines of --json-stream where that differs, or with
+// "report: " in a document of several runs. nil for other kinds.
 func (t Topic) Paths() []string {
 	if t.Kind != Field {
 		return nil
@@ -174,6 +174,9 @@ func (t Topic) Paths() []string {
 	add("", reflect.TypeFor[result.Run]())
 	if len(out) == 0 {
 		add("event: ", reflect.TypeFor[result.Event]())
+	}
+	if len(out) == 0 {
+		add("report: ", reflect.TypeFor[result.Report]())
 	}
 	return out
 }

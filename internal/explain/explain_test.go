@@ -14,7 +14,7 @@ import (
 // fieldsOf lists each JSON name in package result with the types that have it.
 func fieldsOf() map[string][]string {
 	out := map[string][]string{}
-	for _, root := range []reflect.Type{reflect.TypeFor[result.Run](), reflect.TypeFor[result.Event]()} {
+	for _, root := range []reflect.Type{reflect.TypeFor[result.Run](), reflect.TypeFor[result.Event](), reflect.TypeFor[result.Report]()} {
 		visit(root, func(in reflect.Type, path string) {
 			name := path[strings.LastIndex(path, ".")+1:]
 			if !slices.Contains(out[name], in.Name()) {

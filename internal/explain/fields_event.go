@@ -2,7 +2,7 @@ package explain
 
 // eventFields are the fields of the lines of --json-stream.
 var eventFields = []Topic{
-	{Word: "kind", In: []string{"Event"}, Text: "What the line tells: connected, start, host, interval, notice, finish, error, conclusion. The object of that name on the line holds it (connected and start: \"head\")."},
+	{Word: "kind", In: []string{"Event", "Report"}, Text: "Of a report: the command that made it, \"test\" for both directions or several hosts. Of an event: what the line tells: connected, start, host, interval, notice, finish, error, conclusion. The object of that name on the line holds it (connected and start: \"head\")."},
 	{Word: "seq", In: []string{"Event"}, Text: "Number of the event at its end, from 1. A gap means that lines were left out.", See: []string{"events-dropped"}},
 	{Word: "t_s", In: []string{"Event"}, Unit: "seconds", Text: "That end's own monotonic clock since its test began. Clocks of two ends are not comparable."},
 	{Word: "head", In: []string{"Event"}, Text: "Everything known so far about the run, without its intervals and notices."},

@@ -1,19 +1,31 @@
 package explain
 
+// reportFields are those of the document of several runs.
+var reportFields = []Topic{
+	{Word: "inputs", In: []string{"Report"}, Text: "The command's arguments as the user typed them."},
+	{Word: "runs", In: []string{"Report"}, Text: "Every run that the report rests on, whole, in the order in which they were made."},
+	{Word: "curve", In: []string{"Report"}, Text: "The figures of a sweep: what was varied against the rate it gave. Absent in other reports."},
+	{Word: "x", In: []string{"Point"}, Text: "What was varied, in the unit that the point's label says."},
+	{Word: "y", In: []string{"Point"}, Unit: "bit/s", Text: "Payload rate that was measured there."},
+	{Word: "items", In: []string{"Report"}, Text: "What was checked against a limit (--expect), passed or not."},
+	{Word: "result", In: []string{"Item"}, Text: "\"pass\", \"fail\" or \"inconclusive\"; the last when the figure to compare is not known.", Do: "Exit codes say the same: 0, 1 and 2."},
+	{Word: "reasons", In: []string{"Item"}, Text: "What was expected and what was measured, one sentence each."},
+}
+
 // runFields are the fields of a run as a whole: its head, sums and conclusions.
 var runFields = []Topic{
 	{
-		Word: "schema", In: []string{"Run"},
+		Word: "schema", In: []string{"Run", "Report"},
 		Text: "Version of the JSON form. It counts incompatible changes only: fields are added without raising it, and never removed or given another meaning.",
 		Do:   "A reader accepts any document whose schema it knows and ignores fields it does not know.",
 	},
 	{
-		Word: "id", In: []string{"Run", "Stream", "StreamInterval"},
-		Text:   "Of a run: its identifier, a ULID, which sorts by time. Of a stream: the protocol's number, the same at both ends (iperf3 counts 1, 3, 4, …).",
+		Word: "id", In: []string{"Run", "Stream", "StreamInterval", "Item"},
+		Text:   "Of a run: its identifier, a ULID, which sorts by time. Of a stream: the protocol's number, the same at both ends (iperf3 counts 1, 3, 4, …). Of an item: a stable word for what was checked.",
 		Source: "ULID specification; iperf3 iperf_add_stream (the second stream is number 3)",
 	},
 	{
-		Word: "tool", In: []string{"Run", "Host"},
+		Word: "tool", In: []string{"Run", "Host", "Report"},
 		Text: "The program and its release: of a run, the one that recorded the document; of a host, the one that ran there.",
 		Do:   "Compare results of the same release only, or say that they differ.",
 		See:  []string{"version-differs"},
@@ -27,10 +39,10 @@ var runFields = []Topic{
 	},
 	{Word: "protocol", In: []string{"Run"}, Text: "The conversation by which the test was agreed on: \"iperf3\". Between two fullbores it carries an extension, see \"extension\"."},
 	{
-		Word: "started", In: []string{"Run"}, Unit: "date and time, UTC",
+		Word: "started", In: []string{"Run", "Report"}, Unit: "date and time, UTC",
 		Text: "Wall clock when the test began. It is a label: no rate or duration is computed from it.",
 	},
-	{Word: "label", In: []string{"Run"}, Text: "A name that the user gave to the run."},
+	{Word: "label", In: []string{"Run", "Point"}, Text: "A name that the user gave to the run. Of a point of a curve: what was varied and how far."},
 	{Word: "note", In: []string{"Run"}, Text: "A remark that the user added to the run."},
 	{Word: "test", In: []string{"Run"}, Text: "What was agreed to be done: transport, direction, streams, length and every option. 0, an empty word or absence means that the option was not set."},
 	{Word: "hosts", In: []string{"Run"}, Text: "Facts about both machines. The other end's are known only when it is a fullbore and tells them.", See: []string{"foreign-peer"}},
@@ -64,19 +76,19 @@ var runFields = []Topic{
 		Do:   "Above about 90 % of one core per stream the program or kernel is the limit, not the path: use more streams, or look at offloads.",
 		See:  []string{"total_pct", "cpu-sender", "cpu-receiver"},
 	},
-	{Word: "notices", In: []string{"Run"}, Text: "What the reader of the numbers must know: refused options, clamps, fallbacks, doubts. Each has a stable code that `fullbore explain` knows."},
-	{Word: "verdicts", In: []string{"Run"}, Text: "What limits the path, ranked, each with its certainty, evidence and advice. Filled by a diagnosis, empty after a plain test."},
+	{Word: "notices", In: []string{"Run", "Report"}, Text: "What the reader of the numbers must know: refused options, clamps, fallbacks, doubts. Each has a stable code that `fullbore explain` knows."},
+	{Word: "verdicts", In: []string{"Run", "Report"}, Text: "What limits the path, ranked, each with its certainty, evidence and advice. Filled by a diagnosis, empty after a plain test."},
 	{
 		Word: "flags", In: []string{"Run", "Conclusion"},
 		Text: "Validity flags: short words that mark a result as doubtful for a known reason. A number with a flag is printed with the flag.",
 		Do:   "Look each up with `fullbore explain`; an acceptance test counts a flagged result as inconclusive, not as failed.",
 	},
-	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
+	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
 	{Word: "next", In: []string{"Run", "Conclusion"}, Text: "The command worth typing next, and why; null when nothing follows from this run."},
 	{Word: "command", In: []string{"Step"}, Text: "A command line to type as it stands."},
 	{Word: "why", In: []string{"Step"}, Text: "What the command would show or mend."},
 	{
-		Word: "error", In: []string{"Run", "Event"},
+		Word: "error", In: []string{"Run", "Event", "Report"},
 		Text: "Why the run broke off; absent when it did not. What was measured until then is kept in the same document.",
 		See:  []string{"code", "remote"},
 	},

@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"waitport": waitPort,
 			"exit":     exitCode,
+			"schema":   validate,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {

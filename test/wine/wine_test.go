@@ -86,12 +86,15 @@ func build(t *testing.T) string {
 func TestLoopback(t *testing.T) {
 	env, exe := prefix(t), build(t)
 	out := run(t, env, 2*time.Minute, wine64, exe, "test", "self", "-n", "8M", "--json")
-	dec := json.NewDecoder(bytes.NewReader(out))
-	for _, direction := range []string{"up", "down"} {
-		var r result.Run
-		if err := dec.Decode(&r); err != nil {
-			t.Fatalf("%s: %v\n%s", direction, err, out)
-		}
+	var rep result.Report
+	if err := json.Unmarshal(out, &rep); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if rep.Err != nil || len(rep.Runs) != 2 {
+		t.Fatalf("%d runs, error %v\n%s", len(rep.Runs), rep.Err, out)
+	}
+	for i, direction := range []string{"up", "down"} {
+		r := rep.Runs[i]
 		if r.Err != nil || r.Test.Direction != direction || len(r.Sums) != 1 || r.Sums[0].Receiver == nil {
 			t.Fatalf("%s: incomplete run: %+v", direction, r)
 		}

@@ -57,15 +57,16 @@ func TestSchema(t *testing.T) {
 	g := &generator{t: t, old: old, comments: comments(t), defs: map[string]any{}}
 	g.def(reflect.TypeFor[result.Run]())
 	g.def(reflect.TypeFor[result.Event]())
+	g.def(reflect.TypeFor[result.Report]())
 	want := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
 		"$id":     "https://github.com/fullbore-net/fullbore/docs/schema/run-1.json",
-		"title":   "Run and Event of fullbore, schema 1",
-		"description": "One test (Run, the document of --json) and the events it is the fold of (Event, a line of --json-stream: validate against #/$defs/Event). " +
+		"title":   "Run, Report and Event of fullbore, schema 1",
+		"description": "One test (Run), several (Report), both documents of --json, and the events that a Run is the fold of (Event, a line of --json-stream: validate against #/$defs/Event). " +
 			"Fields are added, never removed and never given another meaning; readers must ignore fields they do not know. " +
 			"Times are seconds on the clock of the end they belong to, counted from the start of the measured part unless a field says otherwise. " +
 			"Rates are payload bits per second, sizes are bytes. What is unknown is null or absent, never 0.",
-		"$ref":  "#/$defs/Run",
+		"oneOf": []any{map[string]any{"$ref": "#/$defs/Run"}, map[string]any{"$ref": "#/$defs/Report"}},
 		"$defs": g.defs,
 	}
 	var b bytes.Buffer
@@ -93,7 +94,7 @@ func TestSchema(t *testing.T) {
 	// All that the package exports as data is in it.
 	for name := range g.comments {
 		if name, field, _ := strings.Cut(name, "."); field != "" && g.defs[name] == nil && token.IsExported(name) {
-			t.Errorf("type %s is in no Run and no Event", name)
+			t.Errorf("type %s is in no Run, Report or Event", name)
 		}
 	}
 }
