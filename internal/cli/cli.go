@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -74,6 +75,10 @@ type env struct {
 func Main(ctx context.Context, args []string, std Std) int {
 	if std.IsProcess {
 		oshost.TrimCode()
+		if std.Getenv("GOGC") == "" {
+			// The heap is small and the hot paths make no garbage: half the slack costs nothing.
+			debug.SetGCPercent(50)
+		}
 	}
 	e := &env{Std: std}
 	if len(args) == 0 {
