@@ -210,38 +210,29 @@ func (r *clientRun) controlOptions() osnet.Options {
 // connect resolves the host and connects to its first address that answers. Going on
 // to a further address is said (field case F13).
 func (r *clientRun) connect(ctx context.Context) error {
-	addrs, err := osnet.Resolve(ctx, r.p.Host, r.p.Family)
+	addrs, err := osnet.ResolveOn(ctx, r.p.Host, r.p.Family, r.p.BindDev)
 	if err != nil {
 		return &result.Error{Code: "resolve", Text: err.Error(), Number: codeConnect, Errno: errnoOr(err, linuxEAGAIN)}
 	}
-	var first error
-	for i, a := range addrs {
-		addr := netip.AddrPortFrom(a, uint16(r.p.Port))
-		conn, notices, err := osnet.Dial(ctx, "tcp", addr, r.controlOptions())
-		if err != nil {
-			if first == nil {
-				first = err
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			continue
+	conn, notices, err := osnet.DialFirst(ctx, "tcp", r.p.Host, addrs, uint16(r.p.Port), r.controlOptions())
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if i > 0 {
-			r.out.notice(result.Notice{
-				Code: "address-fallback", Level: result.Info,
-				Text: fmt.Sprintf("%s did not answer (%v); the test goes to %s", addrs[0], first, a),
-			})
-		}
-		r.out.notices(notices)
-		r.addr = addr
-		if mss, err := conn.MSS(); err == nil {
-			r.head.Wire = &result.Wire{ControlMSS: mss}
-		}
-		r.ctl = newControl(conn.Net(), true, MaxResults, nil, r.frame)
-		return nil
+		return connectError(err, r.p.Port)
 	}
-	return connectError(first, r.p.Port)
+	remote, err := netip.ParseAddrPort(conn.Net().RemoteAddr().String())
+	if err != nil {
+		_ = conn.Close()
+		return connectError(err, r.p.Port)
+	}
+	r.addr = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	r.out.notices(notices)
+	if mss, err := conn.MSS(); err == nil {
+		r.head.Wire = &result.Wire{ControlMSS: mss}
+	}
+	r.ctl = newControl(conn.Net(), true, MaxResults, nil, r.frame)
+	return nil
 }
 
 const linuxEAGAIN = 11

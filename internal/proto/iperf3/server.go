@@ -60,15 +60,16 @@ type Server struct {
 	NewTest  func(remote result.Addr) TestHooks
 	Timeouts Timeouts
 
-	key      *rsa.PrivateKey
-	to       Timeouts
-	log      *slog.Logger
-	visitors *visitors
-	docs     *budget
-	pending  *pending
-	wg       sync.WaitGroup
-	accepted atomic.Int64 // connections; gives plain streams their order
-	cancel   context.CancelCauseFunc
+	listeners []net.Listener
+	key       *rsa.PrivateKey
+	to        Timeouts
+	log       *slog.Logger
+	visitors  *visitors
+	docs      *budget
+	pending   *pending
+	wg        sync.WaitGroup
+	accepted  atomic.Int64 // connections; gives plain streams their order
+	cancel    context.CancelCauseFunc
 
 	mu       sync.Mutex
 	running  map[*session]struct{} // hold a slot
@@ -96,6 +97,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 		}
 		return err
 	}
+	s.listeners = lns
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, func() {

@@ -171,16 +171,52 @@ func (t *session) test(ctx context.Context, doc []byte) error {
 	}
 	t.open()
 	t.announce()
-	if err := t.greet(); err != nil {
-		return err
+	disarm := t.armListeners()
+	err := t.greet()
+	if err == nil {
+		err = t.collect(ctx)
 	}
-	if err := t.collect(ctx); err != nil {
+	disarm()
+	if err != nil {
 		return err
 	}
 	if err := t.build(); err != nil {
 		return err
 	}
 	return t.measure(ctx)
+}
+
+// armListeners makes the streams' SYN-ACKs carry what the client asked for (field case
+// F38 in reverse), where no other test's connections could be meant. The function it
+// returns takes that back.
+func (t *session) armListeners() (disarm func()) {
+	if !t.s.Policy.Exclusive || t.plan.TOS == 0 && t.plan.MSS == 0 && t.plan.FlowLabel == 0 {
+		return func() {}
+	}
+	var undo []func() error
+	for _, ln := range t.s.listeners {
+		l, ok := ln.(*osnet.Listener)
+		if !ok {
+			continue
+		}
+		back, notices, err := l.Arm(osnet.Options{TOS: t.plan.TOS, MSS: t.plan.MSS, FlowLabel: t.plan.FlowLabel})
+		t.out.notices(notices)
+		if err != nil {
+			t.out.notice(result.Notice{
+				Code: "option-refused", End: result.Server, Level: result.Info,
+				Text: "the first packet of each stream from here goes without the options asked for: " + err.Error(),
+			})
+			continue
+		}
+		undo = append(undo, back)
+	}
+	return func() {
+		for _, back := range undo {
+			if err := back(); err != nil {
+				t.s.log.Warn("listener options", "err", err)
+			}
+		}
+	}
 }
 
 // understand decodes the parameters. A key of the wrong kind ends the conversation: a
