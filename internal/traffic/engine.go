@@ -50,7 +50,7 @@ type Engine struct {
 	fired    chan struct{} // closed by fire
 	fireOnce sync.Once
 	reason   Reason
-	cut      atomic.Bool // ended by cancel or timeout: a limited run is not complete
+	silent   atomic.Bool // ReceiveTimeout fired: a limited run is not complete
 
 	halt      chan struct{} // ends the clock goroutine
 	clockDone chan struct{}
@@ -303,7 +303,7 @@ func (e *Engine) fire(r Reason) {
 	e.fireOnce.Do(func() {
 		e.reason = r
 		if r == ReceiveTimeout {
-			e.cut.Store(true)
+			e.silent.Store(true)
 		}
 		if r == Duration || r == Budget {
 			e.stopSend.Store(true)
@@ -316,7 +316,7 @@ func (e *Engine) fire(r Reason) {
 }
 
 // Wait returns the first stop rule that is met. When ctx ends before, it returns
-// Cancelled and ctx's cause. PeerClosed comes with the first flow's error, if any.
+// Cancelled and ctx's cause; that changes nothing in the engine. PeerClosed comes with the first flow's error, if any.
 // Wait stops nothing by itself, but senders that reached Duration, Bytes, Blocks, the
 // budget or the end of the file send no more.
 func (e *Engine) Wait(ctx context.Context) (Reason, error) {
@@ -326,7 +326,6 @@ func (e *Engine) Wait(ctx context.Context) (Reason, error) {
 		select {
 		case <-e.fired:
 		case <-ctx.Done():
-			e.cut.Store(true)
 			return Cancelled, context.Cause(ctx)
 		}
 	}

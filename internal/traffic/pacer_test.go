@@ -246,6 +246,12 @@ func TestReceiverEndOfALimitedRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(1100 * time.Millisecond)
+			// Whoever hears of the end in another way gives up waiting; that is no other end.
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if r, _ := e.Wait(ctx); r != Cancelled {
+				t.Errorf("Wait = %v", r)
+			}
 			e.StopReceive(false)
 			f := e.totals(t).Flows[0]
 			want := 2.6

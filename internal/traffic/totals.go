@@ -65,7 +65,7 @@ func (e *Engine) endOf(send bool) int64 {
 			all = false
 		}
 	}
-	complete := !e.cut.Load() && last > 0
+	complete := !e.silent.Load() && last > 0
 	switch {
 	case send && complete && e.selfEnded() && all && drained > 0:
 		return drained
