@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// report prints rows as they are measured and keeps them for the table.
+type report struct {
+	o       options
+	tools   toolset
+	lines   []line
+	figures []figure
+	begun   time.Time
+	ended   time.Time
+}
+
+func (r *report) begin(o options, t toolset) {
+	r.o, r.tools, r.begun = o, t, time.Now()
+	fmt.Println("programs:", t.list())
+	fmt.Println("machine: ", machine())
+}
+
+func machine() string {
+	var u unix.Utsname
+	release := ""
+	if unix.Uname(&u) == nil {
+		release = unix.ByteSliceToString(u.Release[:])
+	}
+	model := "unknown processor"
+	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range bytes.Lines(data) {
+			if k, v, ok := strings.Cut(string(line), ":"); ok && strings.TrimSpace(k) == "model name" {
+				model = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("Linux %s, %d × %s", release, runtime.NumCPU(), model)
+}
+
+func (r *report) add(l line) {
+	r.lines = append(r.lines, l)
+	if l.note != "" {
+		fmt.Printf("%-4s %-14s %s: not measured: %s\n", l.net, l.id, l.title, l.note)
+		return
+	}
+	fmt.Printf("%-4s %-14s %s: %.2f (%.2f–%.2f)%s; %.3f against %.3f CPU-s/GB; %.1f against %.1f Gbit/s; others %.0f %%\n",
+		l.net, l.id, l.title, l.ratio, l.low, l.high, l.verdict(), l.oursGB, l.peerGB, l.oursGbit, l.peerGbit, 100*l.foreign)
+}
+
+func (l line) verdict() string {
+	switch {
+	case l.gate == 0:
+		return ""
+	case l.ratio >= l.goal:
+		return fmt.Sprintf(" goal %.2f reached", l.goal)
+	case l.ratio >= l.gate:
+		return fmt.Sprintf(" gate %.2f passed", l.gate)
+	}
+	return fmt.Sprintf(" gate %.2f MISSED", l.gate)
+}
+
+func (r *report) addFigures(fs []figure) {
+	for _, f := range fs {
+		r.figures = append(r.figures, f)
+		fmt.Printf("     %-14s %s: %s\n", f.id, f.title, f.text())
+	}
+}
+
+func (f figure) text() string {
+	if f.note != "" {
+		return "not measured: " + f.note
+	}
+	value := strings.TrimSpace(fmt.Sprintf("%.3g %s", f.value, f.unit))
+	if f.gate == 0 {
+		return value
+	}
+	word, bound := "MISSED", "≤"
+	if f.passed() {
+		word = "passed"
+	}
+	if f.atLeast {
+		bound = "≥"
+	}
+	return value + fmt.Sprintf(" (%s %g: %s)", bound, f.gate, word)
+}
+
+func (r *report) end(t time.Time) { r.ended = t }
+
+// code is 1 when a row that must reach its gate did not. Gates are of loopback; over
+// veth they are shown.
+func (r *report) code() int {
+	for _, l := range r.lines {
+		if l.must && l.net == "lo" && (l.note != "" || l.ratio < l.gate) {
+			return 1
+		}
+	}
+	for _, f := range r.figures {
+		if f.must && !f.passed() {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (r *report) markdown() string {
+	var b strings.Builder
+	p := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
+	placed := "each end bound to one core"
+	if r.o.unpinned {
+		placed = "both ends placed by the scheduler"
+	}
+	p("# Benchmarks")
+	p("")
+	p("Written by `make bench` on %s. %s. Programs: %s.", r.begun.UTC().Format("2006-01-02"), machine(), r.tools.list())
+	p("")
+	p("Whole programs, in turn (A B A B …), %g s a run, %s, in network namespaces of", r.o.seconds, placed)
+	p("their own, cubic. CPU-s/GB: user and system time of both processes plus the kernel's packet threads, per")
+	p("10⁹ bytes of payload that arrived, by the receiving interface's counters. Ratio: median of the pairs' ratios,")
+	p("peer ÷ fullbore; above 1 fullbore costs less; lowest and highest pair in brackets. No run was dropped. *Others*:")
+	p("share of the machine that everything else used meanwhile (median). Rates depend on what else ran; compare")
+	p("ratios. Rows in bold must reach their gate over loopback.")
+	for _, net := range splitNets(r.o.nets) {
+		p("")
+		p("## Over %s", map[string]string{"lo": "loopback", "veth": "a veth pair"}[net])
+		p("")
+		p("| row | what | fullbore | peer | ratio | gate | goal | fullbore CPU-s/GB | peer CPU-s/GB | fullbore Gbit/s | peer Gbit/s | peak MiB | others |")
+		p("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+		for _, l := range r.lines {
+			if l.net == net {
+				p("%s", l.markdown())
+			}
+		}
+	}
+	if len(r.figures) > 0 {
+		p("")
+		p("## Scale, memory, start")
+		p("")
+		p("| row | what | figure |")
+		p("|---|---|---|")
+		for _, f := range r.figures {
+			p("| %s | %s | %s |", bold(f.id, f.must), f.title, f.text())
+		}
+	}
+	p("")
+	p("Took %s.", r.ended.Sub(r.begun).Round(time.Second))
+	return b.String()
+}
+
+func bold(s string, yes bool) string {
+	if yes {
+		return "**" + s + "**"
+	}
+	return s
+}
+
+func (l line) markdown() string {
+	gate, goal := "–", "–"
+	if l.gate > 0 {
+		gate, goal = fmt.Sprintf("%g", l.gate), fmt.Sprintf("%g", l.goal)
+	}
+	if l.note != "" {
+		return fmt.Sprintf("| %s | %s | %s | %s | not measured: %s | %s | %s | | | | | | |",
+			bold(l.id, l.must), l.title, l.ours.name, l.peer.name, oneLine(l.note), gate, goal)
+	}
+	ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", l.ratio, l.low, l.high)
+	if l.gate > 0 && l.ratio < l.gate {
+		ratio += " below the gate"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %.3f | %.3f | %.1f | %.1f | %.1f / %.1f | %.0f %% |",
+		bold(l.id, l.must), l.title, l.ours.name, l.peer.name, ratio, gate, goal,
+		l.oursGB, l.peerGB, l.oursGbit, l.peerGbit, float64(l.oursPeak)/mib, float64(l.peerPeak)/mib, 100*l.foreign)
+}
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.ReplaceAll(s[:min(len(s), 200)], "|", "/")
+}
