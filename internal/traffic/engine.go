@@ -29,8 +29,8 @@ type Engine struct {
 	told    atomic.Bool  // the notice of a fallback was emitted
 
 	t0      time.Time
-	mono    *int64 // t0 on the machine's monotonic clock; nil = not known
-	started bool
+	mono    *int64       // t0 on the machine's monotonic clock; nil = not known
+	started atomic.Bool  // t0 and the base samples are there
 	rate    atomic.Int64 // per flow now, for the workers: Bitrate and Steer, under MaxRate; 0 = unpaced
 	cap     int64        // per flow share of MaxRate; 0 = none
 	q       quota
@@ -257,10 +257,9 @@ var trimOnce = sync.OnceFunc(oshost.TrimCode)
 
 // Start begins the test: it is t0 of all times.
 func (e *Engine) Start() {
-	if e.started {
+	if e.started.Load() {
 		return
 	}
-	e.started = true
 	trimOnce()
 	e.t0, e.mono = time.Now(), monotonic()
 	e.senders.done, e.readers.done = make(chan struct{}), make(chan struct{})
@@ -279,6 +278,7 @@ func (e *Engine) Start() {
 	}
 	e.shared.acquire(len(e.movers))
 	e.begin()
+	e.started.Store(true)
 	for _, n := range e.notices {
 		e.emit(result.Event{Kind: result.KindNotice, Notice: &n})
 	}
@@ -358,7 +358,7 @@ func (e *Engine) StopReceive(drain bool) {
 
 // leaveAll kicks the movers of one direction until all have left.
 func (e *Engine) leaveAll(send bool, g *group) {
-	if !e.started {
+	if !e.started.Load() {
 		return
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -381,7 +381,7 @@ func (e *Engine) leaveAll(send bool, g *group) {
 // Flows that died count as drained. On systems that do not tell, it returns an error
 // wrapping errors.ErrUnsupported at once.
 func (e *Engine) Drain(ctx context.Context) error {
-	if !e.started {
+	if !e.started.Load() {
 		return nil
 	}
 	pause := 200 * time.Microsecond
@@ -445,7 +445,7 @@ func (e *Engine) kick(send bool) {
 // Close ends everything: sockets are closed and the engine's goroutines are gone when
 // it returns. It may be called at any time, more than once.
 func (e *Engine) Close() {
-	if e.started {
+	if e.started.Load() {
 		e.StopSend()
 		e.StopReceive(false)
 		e.stopClock()

@@ -311,7 +311,7 @@ func checkAffinity(cpus []int) error {
 }
 
 func (e *Engine) fallbackNotice() *result.Notice {
-	if e.cfg.Send != plan.SendZeroCopy || e.path.Tx == "" || e.path.Tx == "file" || e.tx.Load() != txCopy {
+	if e.cfg.Send != plan.SendZeroCopy || !e.fastTx || e.tx.Load() != txCopy {
 		return nil
 	}
 	return &result.Notice{

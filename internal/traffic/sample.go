@@ -110,7 +110,7 @@ func (e *Engine) sampleAll() ([]mark, []reading) {
 func (e *Engine) keepLast(send, again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.started || e.final != nil {
+	if !e.started.Load() || e.final != nil {
 		return
 	}
 	for _, s := range e.streams {

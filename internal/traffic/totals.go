@@ -7,7 +7,7 @@ import (
 // Finish stops whatever still runs, emits the last row and returns the totals. No
 // event follows. A second call returns the same totals.
 func (e *Engine) Finish() Totals {
-	if !e.started {
+	if !e.started.Load() {
 		return Totals{Path: e.pathNow()}
 	}
 	e.StopSend()
@@ -103,7 +103,7 @@ func (e *Engine) Snapshot() Totals {
 	if e.final != nil {
 		return *e.final
 	}
-	if !e.started {
+	if !e.started.Load() {
 		return Totals{Path: e.pathNow()}
 	}
 	e.usage.end = readUsage()
