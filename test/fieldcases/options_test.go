@@ -185,12 +185,11 @@ func TestDSCP(t *testing.T) {
 		if c.v6 {
 			addr, family = lab.FarIPv6, "ip6"
 		}
-		// The client's port tells the stream from the control connection. A server's part of
-		// the handshake is its system's; its data begins after it.
+		// The client's port tells the stream from the control connection.
 		const stream = "40001"
 		sending, match := b.net.Near, "tcp dport "+port+" tcp sport "+stream
 		if c.rev {
-			sending, match = b.net.Far, "tcp sport "+port+" tcp dport "+stream+" tcp flags & syn == 0 meta length > 100"
+			sending, match = b.net.Far, "tcp sport "+port+" tcp dport "+stream+""
 		}
 		b.check(sending.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0;
  `+match+` `+family+` dscp ef counter comment "marked"
