@@ -314,12 +314,15 @@ func TestAsymmetricBidir(t *testing.T) {
 	b.check(b.net.Near.SetTBF(lab.PairNear, slow2M))
 	b.check(b.net.Far.SetTBF(lab.PairFar, lab.TBF{BitsPerSecond: 8e6, BurstBytes: 16 << 10, Latency: 50 * time.Millisecond}))
 	b.serve()
-	// On a busy machine TCP stays below the link, so the best of some runs has to reach it;
-	// above it no run may be.
-	var up, down float64
-	for try := 0; try < 6 && (up < 1.7e6 || down < 6.8e6); try++ {
+	// How near TCP comes to a link with so short a queue is the machine's doing: the
+	// acknowledgements of the fast direction alone take a tenth of the slow one, and real
+	// iperf3 3.12 reads 6.4 … 7.6 Mbit/s down on the same path. So each direction has to
+	// reach its link in some run; above it, or near the other's, no run may be.
+	var bestUp, bestDown float64
+	for try := 0; try < 6 && (bestUp < 1.7e6 || bestDown < 6.8e6); try++ {
 		d := b.json("--bidir", "-t", "3")
-		up, down = d.num("end.sum_received.bits_per_second"), d.num("end.sum_received_bidir_reverse.bits_per_second")
+		up, down := d.num("end.sum_received.bits_per_second"), d.num("end.sum_received_bidir_reverse.bits_per_second")
+		bestUp, bestDown = max(bestUp, up), max(bestDown, down)
 		b.within("client → server", up, 1e6, 2.0e6)
 		b.within("server → client", down, 4e6, 8.0e6)
 		for name, want := range map[string]bool{"sum_sent": true, "sum_received": true, "sum_sent_bidir_reverse": false, "sum_received_bidir_reverse": false} {
@@ -328,8 +331,8 @@ func TestAsymmetricBidir(t *testing.T) {
 			}
 		}
 	}
-	b.within("client → server, best", up, 1.7e6, 2.0e6)
-	b.within("server → client, best", down, 6.8e6, 8.0e6)
+	b.within("client → server, best", bestUp, 1.7e6, 2.0e6)
+	b.within("server → client, best", bestDown, 6.8e6, 8.0e6)
 	b.startCmd(b.net.Near, lab.Command{Args: []string{"nice", "sh", "-c", "while :; do :; done"}})
 	b.startCmd(b.net.Near, lab.Command{Args: []string{"nice", "sh", "-c", "while :; do :; done"}})
 	for range 20 {
