@@ -22,6 +22,31 @@ func Write(fd int, p []byte) (int, syscall.Errno) {
 	return moved(n, e)
 }
 
+// Vec is several pieces of memory for one call. It is not copied: the memory must stay.
+type Vec struct {
+	iov []unix.Iovec
+	len int
+}
+
+// Repeat makes a Vec of n times p.
+func Repeat(p []byte, n int) Vec {
+	v := Vec{iov: make([]unix.Iovec, n), len: n * len(p)}
+	for i := range v.iov {
+		v.iov[i].Base = unsafe.SliceData(p)
+		v.iov[i].SetLen(len(p))
+	}
+	return v
+}
+
+// Len is how many bytes the pieces have together.
+func (v Vec) Len() int { return v.len }
+
+// WriteVec writes the pieces one after the other.
+func WriteVec(fd int, v Vec) (int, syscall.Errno) {
+	n, _, e := syscall.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v.iov))), uintptr(len(v.iov)))
+	return moved(n, e)
+}
+
 // Read reads into p. 0 and no errno = the peer's end.
 func Read(fd int, p []byte) (int, syscall.Errno) {
 	return recv(fd, p, 0)
@@ -137,13 +162,33 @@ func (p *Pipe) Send(fd int, src []byte) (int, syscall.Errno) {
 	if p.held == 0 {
 		iov := unix.Iovec{Base: unsafe.SliceData(src)}
 		iov.SetLen(len(src))
-		n, _, e := syscall.Syscall6(unix.SYS_VMSPLICE, uintptr(p.w), uintptr(unsafe.Pointer(&iov)), 1, 0, 0, 0)
-		if e != 0 {
+		if e := p.fill(&iov, 1); e != 0 {
 			return 0, e
 		}
+	}
+	return p.empty(fd, len(src))
+}
+
+// SendVec does the same with the pieces of v.
+func (p *Pipe) SendVec(fd int, v Vec) (int, syscall.Errno) {
+	if p.held == 0 {
+		if e := p.fill(unsafe.SliceData(v.iov), len(v.iov)); e != 0 {
+			return 0, e
+		}
+	}
+	return p.empty(fd, v.len)
+}
+
+func (p *Pipe) fill(iov *unix.Iovec, pieces int) syscall.Errno {
+	n, _, e := syscall.Syscall6(unix.SYS_VMSPLICE, uintptr(p.w), uintptr(unsafe.Pointer(iov)), uintptr(pieces), 0, 0, 0)
+	if e == 0 {
 		p.held = int(n)
 	}
-	n, _, e := syscall.Syscall6(unix.SYS_SPLICE, uintptr(p.r), 0, uintptr(fd), 0, uintptr(min(p.held, len(src))), 0)
+	return e
+}
+
+func (p *Pipe) empty(fd, most int) (int, syscall.Errno) {
+	n, _, e := syscall.Syscall6(unix.SYS_SPLICE, uintptr(p.r), 0, uintptr(fd), 0, uintptr(min(p.held, most)), 0)
 	if e != 0 {
 		return 0, e
 	}

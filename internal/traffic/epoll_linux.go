@@ -206,7 +206,8 @@ func (w *epollSet) sendOne(k int32, now int64) int64 {
 		}
 		return now
 	}
-	m, errno := w.gun.send(l.fd, l.s.position(n), n)
+	// A call that does not block takes several blocks only when there is room for them.
+	m, errno := w.gun.send(l.fd, l.s.position(n), n, l.s.rate == 0)
 	now = w.e.now()
 	switch {
 	case errno == unix.EAGAIN:

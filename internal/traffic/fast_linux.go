@@ -24,6 +24,9 @@ const (
 	beat = int64(4 * time.Millisecond)
 	// zeroCopyBlock is the smallest block for which moving pages beats copying.
 	zeroCopyBlock = 32 << 10
+	// A thread's flow reads what its low-water mark collects; many flows share a buffer
+	// that should stay in the cache.
+	threadBuffer  = 512 << 10
 	copyBuffer    = 128 << 10
 	discardBuffer = 1 << 20
 )
@@ -82,6 +85,9 @@ func (e *Engine) buildFast() (rest []*stream, err error) {
 func (e *Engine) reserve(receivers int) error {
 	e.discard = e.cfg.Receive == plan.Discard && osnet.Capabilities().Discard
 	size := copyBuffer
+	if receivers <= e.threadsAtMost() {
+		size = threadBuffer
+	}
 	if e.discard {
 		size = discardBuffer
 	}
@@ -103,14 +109,18 @@ func (e *Engine) parallel() int {
 	return runtime.NumCPU()
 }
 
-// addWorkers gives each flow a blocking thread of its own while there are cores for
-// them, else shares the flows out to one epoll worker per core.
+// threadsAtMost is up to how many flows each gets a thread of its own: two per core, and
+// four in any case.
+func (e *Engine) threadsAtMost() int { return max(2*e.parallel(), 4) }
+
+// addWorkers gives each of a few flows a blocking thread of its own, and shares many out
+// to one epoll worker per core (docs/adr/0001-workers.md).
 func (e *Engine) addWorkers(group []*stream) error {
 	n := e.parallel()
 	if len(group) == 0 {
 		return nil
 	}
-	if len(group) <= n {
+	if len(group) <= e.threadsAtMost() {
 		for i, s := range group {
 			t, err := newThread(s, i)
 			if err != nil {
@@ -174,29 +184,71 @@ type gun struct {
 	e       *Engine
 	payload *osnet.Payload
 	pipe    *osnet.Pipe
+	vecs    [2]osnet.Vec // several blocks for one call: copied, spliced
 }
 
-func newGun(e *Engine) gun { return gun{e: e, payload: e.shared.payload} }
+// Several blocks go into one call where nothing depends on single ones: fewer wake-ups
+// and calls, the same bytes. What is copied stays one block in the cache; a pipe of more
+// than 512 KiB gave nothing.
+const (
+	copyAtOnce   = 1 << 20
+	spliceAtOnce = 512 << 10
+)
 
-// send makes one call for n bytes from offset off of the block.
-func (g *gun) send(fd, off, n int) (int, syscall.Errno) {
+func newGun(e *Engine) gun {
+	g := gun{e: e, payload: e.shared.payload}
+	// A small block is meant: its cost is what somebody wants to see.
+	if e.cfg.BlockSize >= zeroCopyBlock && !e.mustSeeAll() && !e.q.budgeted {
+		for i, size := range []int{copyAtOnce, spliceAtOnce} {
+			if n := size / e.cfg.BlockSize; n > 1 {
+				g.vecs[i] = osnet.Repeat(g.payload.Bytes(), n)
+			}
+		}
+	}
+	return g
+}
+
+// send makes one call for n bytes from offset off of the block, or for several whole
+// blocks when several is set and this is the start of one.
+func (g *gun) send(fd, off, n int, several bool) (int, syscall.Errno) {
+	several = several && n == g.e.cfg.BlockSize
 	switch g.e.tx.Load() {
 	case txSplice:
-		if g.pipe == nil {
-			p, err := osnet.NewPipe(g.e.cfg.BlockSize)
-			if err != nil {
-				g.e.tx.CompareAndSwap(txSplice, txSendFile)
-				return 0, unix.EAGAIN
-			}
-			g.pipe = p
+		if g.pipe == nil && !g.newPipe() {
+			return 0, unix.EINTR // try again, in another way
 		}
-		m, errno := g.pipe.Send(fd, g.payload.Bytes()[off:off+n])
+		var m int
+		var errno syscall.Errno
+		if v := g.vecs[1]; several && v.Len() > 0 {
+			m, errno = g.pipe.SendVec(fd, v)
+		} else {
+			m, errno = g.pipe.Send(fd, g.payload.Bytes()[off:off+n])
+		}
 		return m, g.refused(txSplice, txSendFile, errno)
 	case txSendFile:
 		m, errno := g.payload.SendFile(fd, n)
 		return m, g.refused(txSendFile, txCopy, errno)
 	}
+	if v := g.vecs[0]; several && v.Len() > 0 {
+		return osnet.WriteVec(fd, v)
+	}
 	return osnet.Write(fd, g.payload.Bytes()[off:off+n])
+}
+
+// newPipe makes the pipe. A size that is not granted (fs.pipe-max-size, the pages of
+// all pipes of a user) means one block at a time; that not granted either, no pipe.
+func (g *gun) newPipe() bool {
+	p, err := osnet.NewPipe(max(g.e.cfg.BlockSize, g.vecs[1].Len()))
+	if err != nil {
+		g.vecs[1] = osnet.Vec{}
+		p, err = osnet.NewPipe(g.e.cfg.BlockSize)
+	}
+	if err != nil {
+		g.e.tx.CompareAndSwap(txSplice, txSendFile)
+		return false
+	}
+	g.pipe = p
+	return true
 }
 
 // refused falls back when the kernel does not have the way at all. Another socket

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,7 +21,6 @@ import (
 
 // The data path that runs is the one that was asked for, and the result names it.
 func TestPath(t *testing.T) {
-	many := runtime.NumCPU() + 1
 	for _, c := range []struct {
 		name string
 		n    int
@@ -31,7 +31,7 @@ func TestPath(t *testing.T) {
 		{"drop-in", 1, Config{}, Config{}, [2]result.DataPath{
 			{Tx: "copy", Pacing: "none", Worker: "thread"}, {Rx: "copy", Pacing: "none", Worker: "thread"},
 		}},
-		{"native", many, Config{Send: plan.SendCheapest}, Config{Receive: plan.Discard}, [2]result.DataPath{
+		{"native", manyFlows, Config{Send: plan.SendCheapest}, Config{Receive: plan.Discard}, [2]result.DataPath{
 			{Tx: "vmsplice", Pacing: "none", Worker: "epoll"}, {Rx: "discard", Pacing: "none", Worker: "epoll"},
 		}},
 		{"small blocks are copied", 1, Config{Send: plan.SendCheapest, BlockSize: 1000}, Config{}, [2]result.DataPath{
@@ -240,7 +240,7 @@ func step(e *Engine) func() {
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	for _, c := range hotPaths {
 		t.Run(c.name, func(t *testing.T) {
-			a, b := pairs(t, c.flows+runtime.NumCPU())
+			a, b := pairs(t, c.flows+manyFlows)
 			if c.flows == 1 {
 				closeAll(a[1:])
 				closeAll(b[1:])
@@ -268,7 +268,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 func BenchmarkHotPath(b *testing.B) {
 	for _, c := range hotPaths {
 		b.Run(c.name, func(b *testing.B) {
-			x, y := pairs(b, c.flows+runtime.NumCPU())
+			x, y := pairs(b, c.flows+manyFlows)
 			if c.flows == 1 {
 				closeAll(x[1:])
 				closeAll(y[1:])
@@ -334,7 +334,7 @@ func TestAffinity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{1, 5} {
+	for _, n := range []int{1, manyFlows} {
 		a, b := pairs(t, n)
 		swallow(b)
 		e := start(t, Config{End: result.Client, Affinity: cpus[:1], Bitrate: 800_000_000}, flowsOf(a, result.Up, true))
@@ -491,4 +491,80 @@ func lowMark(c *osnet.Conn) (int, error) {
 		return 0, err
 	}
 	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT)
+}
+
+// Several blocks in one call are the same bytes in the same order, counted one by one.
+func TestSeveralBlocksInOneCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		way  int32
+	}{{"thread copy", 1, txCopy}, {"thread vmsplice", 1, txSplice}, {"epoll copy", manyFlows, txCopy}} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := pairs(t, c.n)
+			defer closeAll(b)
+			r := &rows{}
+			eng, err := New(Config{End: result.Client, Repeating: true, BlockSize: 50_000, Interval: 10 * time.Millisecond, Out: r}, flowsOf(a, result.Up, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := &end{eng, r}
+			defer e.Close()
+			e.tx.Store(c.way)
+			for _, m := range e.movers {
+				if m, ok := m.(*thread); ok {
+					if m.gun.vecs[0].Len() != 20*50_000 || m.gun.vecs[1].Len() != 10*50_000 {
+						t.Fatalf("%d and %d bytes a call", m.gun.vecs[0].Len(), m.gun.vecs[1].Len())
+					}
+					m.fast = true
+				}
+			}
+			got := make([]int64, c.n)
+			var wg sync.WaitGroup
+			for i := range b {
+				wg.Go(func() {
+					buf := make([]byte, 100_000)
+					for {
+						m, err := b[i].Net().Read(buf)
+						for k, x := range buf[:m] {
+							if x != '0'+byte((got[i]+int64(k))%10) {
+								t.Errorf("flow %d: byte %d is %q", i, got[i]+int64(k), x)
+								return
+							}
+						}
+						got[i] += int64(m)
+						if err != nil {
+							return
+						}
+					}
+				})
+			}
+			e.Start()
+			poll(t, "20 MB", func() bool { return sum(e.Snapshot()) > 20_000_000 })
+			e.StopSend()
+			if err := e.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tt := e.totals(t)
+			e.Close()
+			wg.Wait()
+			for i, f := range tt.Flows {
+				if f.Total.Bytes != got[i] {
+					t.Errorf("flow %d: sent %d, received %d", i, f.Total.Bytes, got[i])
+				}
+			}
+		})
+	}
+}
+
+func TestLeftAfterSeveralBlocks(t *testing.T) {
+	e := &Engine{cfg: Config{BlockSize: 100}}
+	e.q.block = 100
+	for _, c := range []struct{ n, left int64 }{{30, 70}, {100, 0}, {130, 70}, {200, 0}, {201, 99}, {799, 1}} {
+		s := &stream{e: e, left: 100}
+		s.wrote(int(c.n), 1)
+		if s.left != c.left {
+			t.Errorf("after %d of blocks of 100: %d left, want %d", c.n, s.left, c.left)
+		}
+	}
 }

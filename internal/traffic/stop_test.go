@@ -38,11 +38,14 @@ func within(t *testing.T, d time.Duration, what string, f func()) {
 }
 
 // counts are the flow counts that reach each kind of worker.
-var counts = []int{1, runtime.NumCPU() + 3}
+var counts = []int{1, manyFlows}
 
-// worker names the kind that the flows got, for the names of tests.
+// manyFlows is more than get threads of their own.
+var manyFlows = max(2*runtime.NumCPU(), 4) + 1
+
+// workerName names the kind that the flows got, for the names of tests.
 func workerName(n int) string {
-	if n <= runtime.NumCPU() {
+	if n < manyFlows {
 		return "few"
 	}
 	return "many"
@@ -114,7 +117,7 @@ func reset(t *testing.T, c *osnet.Conn) {
 
 // A dead stream is recorded and the others go on; when all are dead the run ends.
 func TestDeadStreams(t *testing.T) {
-	for _, n := range []int{2, runtime.NumCPU() + 3} {
+	for _, n := range []int{2, manyFlows} {
 		t.Run(workerName(n), func(t *testing.T) {
 			a, b := pairs(t, n)
 			for _, c := range b[1:] {
@@ -348,7 +351,7 @@ func TestMaxRateHoldsASenderBack(t *testing.T) {
 // other received when all was drained.
 func TestRowsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(1, runtime.NumCPU()+4).Draw(rt, "streams")
+		n := rapid.IntRange(1, manyFlows+2).Draw(rt, "streams")
 		cfg := Config{
 			End:       result.Client,
 			BlockSize: rapid.SampledFrom([]int{1, 1000, 1460, 65536, 128 << 10, 1 << 20}).Draw(rt, "block"),

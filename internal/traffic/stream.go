@@ -101,11 +101,15 @@ func (s *stream) next(now int64) (n int, wait int64) {
 // theirs, or to give them back when they die.
 const settleWait = 2_000_000
 
-// wrote counts n bytes written at now.
+// wrote counts n bytes written at now. They may be more than the rest of a block where
+// blocks are not claimed.
 func (s *stream) wrote(n int, now int64) {
 	s.ctr.add(n, now)
 	s.pace.took(int64(n))
 	s.left -= int64(n)
+	if block := s.e.q.block; s.left < 0 {
+		s.left = (block - -s.left%block) % block
+	}
 	if s.left == 0 && (s.claimed || s.e.q.budgeted) {
 		s.e.q.settle(0, s.claimed)
 		s.e.checkQuota()

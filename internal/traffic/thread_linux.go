@@ -23,6 +23,10 @@ type thread struct {
 	tid  atomic.Int64 // 0 = not running
 	beat int64        // when it last went through the scheduler
 	low  lowat
+	// fast: many blocks at once are little time, so a call may take several. sent and
+	// sentAt are those of the last look.
+	fast         bool
+	sent, sentAt int64
 }
 
 func newThread(s *stream, i int) (*thread, error) {
@@ -97,7 +101,7 @@ func (t *thread) sendOnce(now int64) (int64, bool) {
 		osnet.Sleep(min(time.Duration(wait), callTimeout))
 		return s.e.now(), true
 	}
-	m, errno := t.gun.send(t.fd, s.position(n), n)
+	m, errno := t.gun.send(t.fd, s.position(n), n, t.fast && s.rate == 0)
 	now = s.e.now()
 	switch {
 	case errno == 0:
@@ -106,7 +110,12 @@ func (t *thread) sendOnce(now int64) (int64, bool) {
 		s.end(sendError(errno))
 		return now, false
 	}
-	t.breathe(now)
+	if t.breathe(now) {
+		bytes := s.ctr.bytes.Load()
+		rate := float64(bytes-t.sent) / seconds(now-t.sentAt)
+		t.fast = rate > severalUp || t.fast && rate > severalUp/2
+		t.sent, t.sentAt = bytes, now
+	}
 	return now, true
 }
 
@@ -156,6 +165,10 @@ func (t *thread) read(want int) (int, syscall.Errno) {
 	}
 	return osnet.Read(t.fd, t.buf[:want])
 }
+
+// severalUp is the rate in bytes/s from which a blocking call may take several blocks:
+// the most it takes is then 2 ms of data.
+const severalUp = copyAtOnce / 0.002
 
 func sendError(errno syscall.Errno) error {
 	return fmt.Errorf("traffic: send: %w", os.NewSyscallError("write", errno))
