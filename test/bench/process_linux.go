@@ -178,7 +178,7 @@ type runner struct {
 	o     options
 	net   *network
 	tools toolset
-	port  int
+	runs  int
 }
 
 // ends are the processors of the two ends, −1 = left to the scheduler.
@@ -209,7 +209,8 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	if why := b.tools.missing(c); why != "" {
 		return outcome{}, errors.New(why)
 	}
-	b.port = 20000 + (b.port+1)%2000*16 // room for tools that take a port per stream
+	b.runs++
+	port := 10000 + b.runs%200*80 // below the ephemeral ports, with room for a port per stream
 	before, err := b.net.received()
 	if err != nil {
 		return outcome{}, err
@@ -218,15 +219,15 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	soft := softirqd()
 	busy, all := machineBusy()
 	path := []string{b.tools.path[c.tool]}
-	srv, err := spawn(b.net.server, cpuServer, time.Now().Add(p.during()), join(path, c.server(b.port, p)))
+	srv, err := spawn(b.net.server, cpuServer, time.Now().Add(p.during()), join(path, c.server(port, p)))
 	if err != nil {
 		return outcome{}, err
 	}
 	defer srv.kill()
-	if err := b.waitListening(srv, c.listens(b.port)); err != nil {
+	if err := b.waitListening(srv, c.listens(port)); err != nil {
 		return outcome{}, err
 	}
-	cli, err := spawn(b.net.client, cpuClient, time.Now().Add(p.during()), join(path, c.client(b.port, p)))
+	cli, err := spawn(b.net.client, cpuClient, time.Now().Add(p.during()), join(path, c.client(port, p)))
 	if err != nil {
 		return outcome{}, err
 	}
