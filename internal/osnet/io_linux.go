@@ -247,7 +247,7 @@ func Interrupt(thread int) {
 }
 
 // SetTimerSlack makes the calling thread's sleeps end within slack of their due time
-// (PR_SET_TIMERSLACK; the default is 50 µs).
+// (PR_SET_TIMERSLACK; 0 is the thread's default, mostly 50 µs).
 func SetTimerSlack(slack time.Duration) error {
 	return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 }

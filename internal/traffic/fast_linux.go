@@ -326,23 +326,26 @@ func (e *Engine) paceInKernel(bps int64) bool {
 }
 
 // pin binds the calling goroutine's thread to the CPU of worker i and, for paced
-// flows, makes its sleeps exact. It returns what to call at the end: a thread whose
-// attributes were changed is not given back to the runtime but ends with the goroutine.
+// flows, makes its sleeps exact. It returns what undoes that at the end. A thread that
+// cannot be given back as it was ends with its goroutine; the process's first thread
+// never ends, and would keep the pin.
 func (e *Engine) pin(i int, paced bool) (unpin func()) {
 	runtime.LockOSThread()
-	changed := false
 	if cpus := e.cfg.Affinity; len(cpus) > 0 {
-		changed = true
 		_ = osnet.SetAffinity(cpus[i%len(cpus) : i%len(cpus)+1]) // checked in New
 	}
 	if paced {
-		changed = true
 		_ = osnet.SetTimerSlack(1)
 	}
-	if changed {
-		return func() {}
+	return func() {
+		if len(e.cfg.Affinity) > 0 && osnet.SetAffinity(nil) != nil {
+			return
+		}
+		if paced && osnet.SetTimerSlack(0) != nil {
+			return
+		}
+		runtime.UnlockOSThread()
 	}
-	return runtime.UnlockOSThread
 }
 
 func checkAffinity(cpus []int) error {
