@@ -12,6 +12,7 @@ const (
 	KindHost      Kind = "host"      // facts about one end arrived
 	KindInterval  Kind = "interval"
 	KindNotice    Kind = "notice"
+	KindProbes    Kind = "probes" // a probe stream's figures; replaces earlier ones of its kind and profile
 	KindFinish    Kind = "finish" // totals known; last but for an error or notices
 	KindError     Kind = "error"  // the run broke off; no finish need follow
 
@@ -32,6 +33,7 @@ type Event struct {
 	Interval *Interval `json:"interval,omitempty"`
 	Host     *Host     `json:"host,omitempty"`
 	Notice   *Notice   `json:"notice,omitempty"`
+	Probes   *Probes   `json:"probes,omitempty"`
 	Finish   *Finish   `json:"finish,omitempty"`
 	Err      *Error    `json:"error,omitempty"`
 
@@ -55,13 +57,15 @@ type Conclusion struct {
 	Flags   []string         `json:"flags,omitempty"`  // Run.Flags
 	Limits  []DirectionLimit `json:"limits,omitempty"` // of Run.Sums
 	Next    *Step            `json:"next,omitempty"`   // Run.Next
+	Layers  []LayerRate      `json:"layers,omitempty"` // Run.Layers
 }
 
-// DirectionLimit is Sum.Limit and Sum.Shares of one direction.
+// DirectionLimit is what a conclusion adds to the Sum of one direction.
 type DirectionLimit struct {
 	Direction Direction `json:"direction"`             // of the Sum
 	Limit     string    `json:"limit,omitempty"`       // Sum.Limit
 	Shares    *Shares   `json:"sender_time,omitempty"` // Sum.Shares
+	Loss      *UDPLoss  `json:"loss,omitempty"`        // Sum.UDP.Loss, with its bounds and owners
 }
 
 // Sink takes the events of a run, one after the other. Event must not block for

@@ -24,10 +24,11 @@ func (f *Folder) Event(e Event) {
 	switch e.Kind {
 	case KindConnected, KindStart:
 		if e.Head != nil {
-			rows, notices := r.Rows, r.Notices
+			rows, notices, probes := r.Rows, r.Notices, r.Probes
 			hosts := r.Hosts
 			*r = *e.Head
 			r.Rows = append(rows, e.Head.Rows...)
+			r.Probes = append(probes, e.Head.Probes...)
 			r.Notices = append(notices, e.Head.Notices...)
 			if r.Hosts.Client == nil {
 				r.Hosts.Client = hosts.Client
@@ -42,6 +43,8 @@ func (f *Folder) Event(e Event) {
 		r.Rows = append(r.Rows, *e.Interval)
 	case KindNotice:
 		r.Notices = append(r.Notices, *e.Notice)
+	case KindProbes:
+		r.Probes = replaceProbes(r.Probes, *e.Probes)
 	case KindFinish:
 		r.Streams = e.Finish.Streams
 		r.CPU = e.Finish.CPU
@@ -58,6 +61,7 @@ func (f *Folder) Event(e Event) {
 		r.Err = e.Err
 	case KindConclusion:
 		r.Summary, r.Flags, r.Next = e.Conclusion.Summary, e.Conclusion.Flags, e.Conclusion.Next
+		r.Layers = e.Conclusion.Layers
 		f.limits = e.Conclusion.Limits
 	}
 }
@@ -72,10 +76,14 @@ func (f *Folder) Run() *Run {
 	r.Streams = append([]Stream{}, r.Streams...)
 	r.Rows = append([]Interval{}, r.Rows...)
 	r.Notices = append([]Notice{}, r.Notices...)
+	r.Probes = append([]Probes(nil), r.Probes...)
 	r.Sums = sums(&r)
 	for _, l := range f.limits {
 		if s := r.Sum(l.Direction); s != nil {
 			s.Limit, s.Shares = l.Limit, l.Shares
+			if l.Loss != nil && s.UDP != nil {
+				s.UDP.Loss = l.Loss
+			}
 		}
 	}
 	return &r
@@ -86,9 +94,13 @@ func (r *Run) Conclusion() *Conclusion {
 	if r.Summary == "" {
 		return nil
 	}
-	c := &Conclusion{Summary: r.Summary, Flags: r.Flags, Next: r.Next}
+	c := &Conclusion{Summary: r.Summary, Flags: r.Flags, Next: r.Next, Layers: r.Layers}
 	for _, s := range r.Sums {
-		c.Limits = append(c.Limits, DirectionLimit{s.Direction, s.Limit, s.Shares})
+		l := DirectionLimit{Direction: s.Direction, Limit: s.Limit, Shares: s.Shares}
+		if s.UDP != nil {
+			l.Loss = s.UDP.Loss
+		}
+		c.Limits = append(c.Limits, l)
 	}
 	return c
 }
@@ -98,7 +110,7 @@ func (r *Run) Conclusion() *Conclusion {
 func Unfold(r *Run) []Event {
 	head := *r
 	head.Rows, head.Notices, head.Sums, head.Err = nil, nil, nil, nil
-	head.Summary, head.Flags, head.Next = "", nil, nil
+	head.Summary, head.Flags, head.Next, head.Probes, head.Layers = "", nil, nil, nil, nil
 	var out []Event
 	seq := map[End]int64{}
 	add := func(e Event) {
@@ -117,6 +129,9 @@ func Unfold(r *Run) []Event {
 	add(Event{Kind: KindStart, Head: &head})
 	for i := range r.Rows {
 		add(Event{Kind: KindInterval, End: r.Rows[i].End, T: r.Rows[i].Stop, Interval: &r.Rows[i]})
+	}
+	for i := range r.Probes {
+		add(Event{Kind: KindProbes, Probes: &r.Probes[i]})
 	}
 	for i := range r.Notices {
 		add(Event{Kind: KindNotice, Notice: &r.Notices[i]})
@@ -197,6 +212,7 @@ func sums(r *Run) []Sum {
 			sum.Fair = jain(rcv)
 		}
 		sum.Peak = peak(r, d)
+		sum.UDP = addUDP(r.Streams, d)
 		out = append(out, sum)
 	}
 	return out

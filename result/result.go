@@ -76,6 +76,8 @@ type Run struct {
 	Notices  []Notice     `json:"notices"`
 	Verdicts []Verdict    `json:"verdicts,omitempty"`
 	Flags    []string     `json:"flags,omitempty"` // validity flags of M-BASE, e.g. "unsteady"
+	Probes   []Probes     `json:"probes,omitempty"`
+	Layers   []LayerRate  `json:"layers,omitempty"` // UDP: the receiver's rate on every layer, up first
 	Summary  string       `json:"summary,omitempty"`
 	Next     *Step        `json:"next,omitempty"`  // nil = nothing worth doing follows from this run
 	Err      *Error       `json:"error,omitempty"` // set when the run broke off; what was measured is kept
@@ -150,8 +152,13 @@ type Limit struct {
 type DataPath struct {
 	Tx     string `json:"tx,omitempty"`     // "copy", "sendfile", "vmsplice", "zerocopy", "file"
 	Rx     string `json:"rx,omitempty"`     // "copy", "discard" (MSG_TRUNC), "file"
-	Pacing string `json:"pacing,omitempty"` // "none", "sleep", "kernel", "precise"
+	Pacing string `json:"pacing,omitempty"` // "none", "sleep", "kernel", "frugal" (0.5 ms bursts), "precise" (spins)
 	Worker string `json:"worker,omitempty"` // "thread" (blocking, one per stream), "epoll", "goroutine"
+	// UDP: datagrams per system call ("sendmmsg", "gso", "plain"; "recvmmsg", "gro", "plain").
+	Batch string `json:"batch,omitempty"`
+	// Uncut: super-packets of segmentation offload reached the receiver whole (loopback, veth):
+	// the per-datagram work of a real network card was not done.
+	Uncut bool `json:"uncut,omitempty"`
 }
 
 // Hosts holds the facts about both machines. Unknown ones are nil.
@@ -218,6 +225,7 @@ type Stream struct {
 	// (iperf3 prints it for both). RemoteTCP is the other end's when it is a fullbore.
 	TCP       *TCPSummary `json:"tcp,omitempty"`
 	RemoteTCP *TCPSummary `json:"remote_tcp,omitempty"`
+	UDP       *UDPStream  `json:"udp,omitempty"`
 	Buffers   *Buffers    `json:"buffers,omitempty"`
 	Disk      *Disk       `json:"disk,omitempty"`
 	Ended     *Error      `json:"ended,omitempty"` // the stream died before the test's end
@@ -353,15 +361,16 @@ type StreamInterval struct {
 	Socket int  `json:"socket"`
 	Sender bool `json:"sender"` // this end sends
 	// Start and Stop are the stream's own clock readings; they differ by µs from the interval's.
-	Start       float64  `json:"start_s"`
-	Stop        float64  `json:"stop_s"`
-	Bytes       int64    `json:"bytes"`
-	Retransmits *int64   `json:"retransmits,omitempty"` // in this interval
-	TCP         *TCPInfo `json:"tcp,omitempty"`         // at its end
-	Packets     *int64   `json:"packets,omitempty"`     // UDP, in this interval
-	Lost        *int64   `json:"lost,omitempty"`
-	OutOfOrder  *int64   `json:"out_of_order,omitempty"`
-	Jitter      *float64 `json:"jitter_s,omitempty"` // running value
+	Start       float64      `json:"start_s"`
+	Stop        float64      `json:"stop_s"`
+	Bytes       int64        `json:"bytes"`
+	Retransmits *int64       `json:"retransmits,omitempty"` // in this interval
+	TCP         *TCPInfo     `json:"tcp,omitempty"`         // at its end
+	Packets     *int64       `json:"packets,omitempty"`     // UDP, in this interval
+	Lost        *int64       `json:"lost,omitempty"`
+	OutOfOrder  *int64       `json:"out_of_order,omitempty"`
+	Jitter      *float64     `json:"jitter_s,omitempty"` // running value
+	UDP         *UDPInterval `json:"udp,omitempty"`
 }
 
 // Rate is payload bit/s over the stream's own time.
@@ -378,6 +387,7 @@ type IntervalSum struct {
 	Retransmits *int64    `json:"retransmits,omitempty"`
 	Packets     *int64    `json:"packets,omitempty"`
 	Lost        *int64    `json:"lost,omitempty"`
+	OutOfOrder  *int64    `json:"out_of_order,omitempty"`
 	Jitter      *float64  `json:"jitter_s,omitempty"` // mean over the streams
 }
 
@@ -399,6 +409,8 @@ type Sum struct {
 	// when the counters do not say, "" when it was not asked.
 	Limit  string  `json:"limit,omitempty"`
 	Shares *Shares `json:"sender_time,omitempty"` // nil = the sender's kernel did not tell
+	// UDP sums up the streams' accounts; nil for TCP and where neither end told.
+	UDP *UDPStream `json:"udp,omitempty"`
 }
 
 // Shares splits the sender's time by what its sockets waited for: fractions of the

@@ -55,6 +55,39 @@ const (
 	SendZeroCopy Send = "zerocopy"
 )
 
+// Pacing says how closely a paced UDP sender keeps to its due times (M-UDP).
+type Pacing string
+
+// Default groups what falls into 50 µs. Frugal groups 500 µs: a tenth of the CPU time,
+// larger bursts. Precise spins up to each due time on a CPU of its own.
+const (
+	PacingDefault Pacing = ""
+	PacingFrugal  Pacing = "frugal"
+	PacingPrecise Pacing = "precise"
+)
+
+// Offload says whether UDP uses the kernel's segmentation and coalescing (GSO, GRO; USO
+// and URO on Windows) at this end.
+type Offload string
+
+// Auto uses what the socket and the path can do, where a burst holds several datagrams.
+const (
+	OffloadAuto Offload = ""
+	OffloadOn   Offload = "on"  // a notice where it cannot be had
+	OffloadOff  Offload = "off" // one datagram at a time through the stack; the socket's drop count is then exact
+)
+
+// Probe is a stream of small requests that the other end answers.
+type Probe struct {
+	Spacing time.Duration `json:"spacing"`           // between requests; default 20 ms
+	Size    int           `json:"size,omitempty"`    // payload bytes; default 64, at least 44
+	Profile string        `json:"profile,omitempty"` // name shown: "voice", "1ms"
+	// Idle: nothing but probes; the test has no streams. Else they run beside the load.
+	Idle bool `json:"idle,omitempty"`
+	// TCP: request and response over a TCP connection, back to back, and connect times.
+	TCP bool `json:"tcp,omitempty"`
+}
+
 // Plan is one test. Zero values mean the default; Filled puts the defaults in.
 type Plan struct {
 	Protocol  string    `json:"protocol,omitempty"`  // registry name; default "iperf3"
@@ -110,7 +143,12 @@ type Plan struct {
 	Repeating      bool   `json:"repeating_payload,omitempty"`
 	Counters64     bool   `json:"udp_counters_64bit,omitempty"`
 	DontFragment   bool   `json:"dont_fragment,omitempty"`
-	GSRO           bool   `json:"gsro,omitempty"`
+	GSRO           bool   `json:"gsro,omitempty"` // ask both ends for offload with iperf3's keys
+	// UDP at this end. AllowFragments lets datagrams be larger than the path's packet.
+	Pacing         Pacing  `json:"pacing,omitempty"`
+	Offload        Offload `json:"offload,omitempty"`
+	AllowFragments bool    `json:"allow_fragments,omitempty"`
+	Probe          *Probe  `json:"probe,omitempty"`
 
 	Title           string   `json:"title,omitempty"`
 	ExtraData       string   `json:"extra_data,omitempty"`
@@ -154,6 +192,12 @@ const (
 	MaxAffinity     = 1024
 	DefaultTCPBlock = 128 << 10
 	DefaultUDPRate  = 1 << 20 // iperf3's 1 Mibit/s, drop-in only
+)
+
+// Limits of probes: a server answers at most 1000 a second (docs/wire-extension.md).
+const (
+	MinProbe        = 44
+	MinProbeSpacing = time.Millisecond
 )
 
 // Time limits of iperf3 3.21.
@@ -206,6 +250,16 @@ func (p Plan) Filled() Plan {
 	if p.PacingTimer == 0 {
 		p.PacingTimer = 1000
 	}
+	if p.Probe != nil {
+		pr := *p.Probe
+		if pr.Spacing == 0 {
+			pr.Spacing = 20 * time.Millisecond
+		}
+		if pr.Size == 0 {
+			pr.Size = 64
+		}
+		p.Probe = &pr
+	}
 	return p
 }
 
@@ -255,6 +309,12 @@ func (p Plan) Validate() error {
 	bad(p.FlowLabel < 0 || p.FlowLabel > MaxFlowLabel, "flow_label", p.FlowLabel, "must be 1…0xfffff")
 	for _, c := range p.Affinity {
 		bad(c < 0 || c > MaxAffinity, "affinity", c, "must be 0…1024")
+	}
+	bad(p.Pacing != PacingDefault && p.Pacing != PacingFrugal && p.Pacing != PacingPrecise, "pacing", p.Pacing, "must be frugal or precise")
+	bad(p.Offload != OffloadAuto && p.Offload != OffloadOn && p.Offload != OffloadOff, "offload", p.Offload, "must be on or off")
+	if pr := p.Probe; pr != nil {
+		bad(pr.Spacing < MinProbeSpacing || pr.Spacing > time.Minute, "probe.spacing", pr.Spacing, "must be 1 ms … 1 min")
+		bad(pr.Size < MinProbe || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", MinProbe, MaxUDPBlock))
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
 	bad(p.MaxBytes < 0, "max_bytes", p.MaxBytes, "must not be negative")
