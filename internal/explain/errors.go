@@ -8,6 +8,7 @@ var errorCodes = []Topic{
 	{Word: "client-terminated", Text: "The client was stopped by its operator, or stopped the test. What was measured until then is kept."},
 	{Word: "closed", Text: "The server closed the connection before the parameters were exchanged: it does not want this client, or it is no iperf3 server."},
 	{Word: "connect", Text: "No connection to the server: nobody listens on the port (\"refused\"), a filter drops the packets or the host is off (\"timed out\"), or there is no route.", Do: "Is the server running, on this port? Is the port open in the firewall between? See the doctor's \"firewall\"."},
+	{Word: "datagram-too-long", Text: "A datagram of the asked size does not fit into one packet of the path, and it may not be cut. The text names the largest that fits.", Do: "Leave -l away, or give the size that the text names; --allow-fragments sends it in pieces.", See: []string{"fragments", "mtu"}},
 	{Word: "descriptors", Text: "The server ran out of file descriptors for the test's streams.", Do: "Raise its limit: ulimit -n, or LimitNOFILE= of the service."},
 	{Word: "expired", Text: "The client did not end the test long after its time, so the server gave it up."},
 	{Word: "failed", Text: "Something went wrong that has no word of its own; the text says what."},

@@ -60,23 +60,25 @@ func Lookup(word string) []Topic {
 	return out
 }
 
-// Search returns the topics that speak of a text, best first: those whose word contains
-// it, then those whose text, advice or source does.
+// Search returns the topics that speak of a text, best first: those whose word it is, those
+// whose word contains it, then those whose text, advice or source does.
 func Search(text string) []Topic {
 	text = normal(text)
 	if text == "" {
 		return nil
 	}
-	var inWord, inText []Topic
+	var word, inWord, inText []Topic
 	for _, t := range All() {
 		switch {
+		case normal(t.Word) == text:
+			word = append(word, t)
 		case strings.Contains(normal(t.Word), text):
 			inWord = append(inWord, t)
 		case strings.Contains(normal(t.Text+" "+t.Do+" "+t.Source), text):
 			inText = append(inText, t)
 		}
 	}
-	return append(inWord, inText...)
+	return append(append(word, inWord...), inText...)
 }
 
 // Near returns the words that differ from a mistyped one by little, best first, at
@@ -136,8 +138,8 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, hostFields, eventFields}},
-		{Notice, [][]Topic{notices}},
+		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, eventFields}},
+		{Notice, [][]Topic{notices, udpNotices}},
 		{Error, [][]Topic{errorCodes}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags}},

@@ -20,7 +20,7 @@ var planFields = []Topic{
 		See:  []string{"short-run"},
 	},
 	{
-		Word: "bytes", In: []string{"Test", "Total", "StreamInterval", "IntervalSum"}, Unit: "bytes of payload",
+		Word: "bytes", In: []string{"Test", "Total", "StreamInterval", "IntervalSum", "UDPSent", "UDPReceived"}, Unit: "bytes of payload",
 		Text: "In \"test\": end after so many, all streams together. Elsewhere: what was written (sender) or read (receiver) in the time of the surrounding object.",
 		Do:   "Offered is not delivered: the receiver's count is the result, the sender's the cross-check.",
 	},
@@ -66,7 +66,7 @@ var planFields = []Topic{
 	{Word: "file", In: []string{"Test"}, Text: "Local file that is sent, or into which received payload is written.", Do: "Then the disk is part of what is measured."},
 	{Word: "max_bytes", In: []string{"Test"}, Unit: "bytes of payload", Text: "Budget: the engine stops when so many have moved, whatever else the test asks for."},
 	{Word: "max_rate_bps", In: []string{"Test"}, Unit: "bit/s of payload, all streams", Text: "Budget: all streams together are never faster than this."},
-	{Word: "path", In: []string{"Test", "Finish"}, Text: "How bytes were really moved at the recording end, after every fallback: see \"tx\", \"rx\", \"pacing\", \"worker\"."},
+	{Word: "path", In: []string{"Test", "Finish"}, Text: "How bytes were really moved at the recording end, after every fallback: see \"tx\", \"rx\", \"pacing\", \"worker\", \"batch\", \"uncut\"."},
 	{
 		Word: "tx", In: []string{"DataPath"},
 		Text: "How payload got into the kernel: \"copy\" (an ordinary write), \"sendfile\", \"vmsplice\", \"zerocopy\" or \"file\".",
@@ -76,7 +76,17 @@ var planFields = []Topic{
 		Word: "rx", In: []string{"DataPath"},
 		Text: "How payload left the kernel: \"copy\" (read into memory), \"discard\" (dropped in the kernel) or \"file\". The same bytes crossed the same network either way.",
 	},
-	{Word: "pacing", In: []string{"DataPath"}, Text: "How a rate was kept: \"none\", \"sleep\" (the program waits between writes), \"kernel\" (SO_MAX_PACING_RATE) or \"precise\" (the program spins)."},
+	{Word: "pacing", In: []string{"DataPath"}, Text: "How a rate was kept: \"none\", \"sleep\" (the program waits between writes; UDP: what falls due within 50 µs goes out together), \"frugal\" (within 0.5 ms), \"kernel\" (SO_MAX_PACING_RATE) or \"precise\" (the program spins up to each due time).", See: []string{"late", "planned_burst"}},
+	{
+		Word: "batch", In: []string{"DataPath"},
+		Text:   "UDP: how datagrams cross the boundary to the kernel at the recording end: \"plain\" (one a call), \"sendmmsg\" and \"recvmmsg\" (many a call), \"gso\" (one super-packet that is cut late) or \"gro\" (the kernel hands up merged ones).",
+		Source: "sendmmsg(2), recvmmsg(2); udp(7) UDP_SEGMENT, UDP_GRO", See: []string{"uncut", "offload-off"},
+	},
+	{
+		Word: "uncut", In: []string{"DataPath"},
+		Text: "UDP super-packets of the segmentation offload reached the receiver whole: loopback and veth do not cut them. The work per datagram that a network card demands was not done, so rate and CPU cost are those of a path without a card.",
+		Do:   "For a figure that holds on a network: --offload off, or measure over a real card.", See: []string{"offload-uncut"},
+	},
 	{Word: "worker", In: []string{"DataPath"}, Text: "How streams are driven: \"thread\" (one blocking thread each), \"epoll\" (a few threads for all) or \"goroutine\"."},
 	{Word: "options", In: []string{"Test"}, Text: "The user's own words on the command line, for the record."},
 	{Word: "server_limit", In: []string{"Test"}, Text: "The server's policy that applied to this test: greatest rate and length."},

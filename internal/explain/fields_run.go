@@ -3,7 +3,7 @@ package explain
 // reportFields are those of the document of several runs.
 var reportFields = []Topic{
 	{Word: "inputs", In: []string{"Report"}, Text: "The command's arguments as the user typed them."},
-	{Word: "runs", In: []string{"Report"}, Text: "Every run that the report rests on, whole, in the order in which they were made."},
+	{Word: "runs", In: []string{"Report", "LossPeriods"}, Text: "Of a report: every run that it rests on, whole, in the order in which they were made. Of a pattern of loss: how many times one or more datagrams in a row were missing.", Source: "RFC 3357 loss periods"},
 	{Word: "curve", In: []string{"Report"}, Text: "The figures of a sweep: what was varied against the rate it gave. Absent in other reports."},
 	{Word: "x", In: []string{"Point"}, Text: "What was varied, in the unit that the point's label says."},
 	{Word: "y", In: []string{"Point"}, Unit: "bit/s", Text: "Payload rate that was measured there."},
@@ -108,7 +108,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},
@@ -138,7 +138,7 @@ var runFields = []Topic{
 		Source: "M-LIMIT: the sender's TCP_INFO, both ends' processors, the options",
 		See:    []string{"sender_time", "receive-window", "path-capacity"},
 	},
-	{Word: "limits", In: []string{"Conclusion"}, Text: "\"limit\" and \"sender_time\" of each direction."},
+	{Word: "limits", In: []string{"Conclusion"}, Text: "\"limit\", \"sender_time\" and, of UDP, \"loss\" of each direction."},
 	{
 		Word: "sender_time", In: []string{"Sum", "DirectionLimit"}, Unit: "shares of the measured time, adding up to 1",
 		Text:   "What the sender's sockets waited for, mean over the streams: nothing to send (idle), the receiver's window, the send buffer, or the rest, which is congestion control and the path (network). null when the sender's kernel did not tell.",
@@ -146,7 +146,7 @@ var runFields = []Topic{
 	},
 	{Word: "window", In: []string{"Shares"}, Unit: "share, 0..1", Text: "Share of the time in which the receiver's window was full.", Do: "Raise net.ipv4.tcp_rmem at the receiver, or use more streams.", See: []string{"receive-window"}},
 	{Word: "buffer", In: []string{"Shares"}, Unit: "share, 0..1", Text: "Share of the time in which the send buffer was too small to keep the path busy.", Do: "Raise net.ipv4.tcp_wmem at the sender.", See: []string{"send-buffer"}},
-	{Word: "network", In: []string{"Shares"}, Unit: "share, 0..1", Text: "Share of the time in which data was there and allowed to go: the rate was set by congestion control and the path."},
+	{Word: "network", In: []string{"Shares", "UDPLoss"}, Unit: "share, 0..1; of a loss: datagrams", Text: "Of a loss: what is left for the network when the receiving host's own drops are taken off; never more than \"attribution\" allows, null when nothing is known of that host. Of a sender's time: share of the time in which data was there and allowed to go: the rate was set by congestion control and the path."},
 	{
 		Word: "idle", In: []string{"CoreShare", "Shares"}, Unit: "share, 0..1",
 		Text:   "Of a core: the time it had nothing to do. Of a sender: the time its sockets had nothing to send, so the program or a set rate was the limit.",

@@ -3,8 +3,8 @@ package explain
 // streamFields are the fields of streams, intervals and of iperf3's conversation.
 var streamFields = []Topic{
 	{
-		Word: "socket", In: []string{"Stream", "StreamInterval"},
-		Text:   "The number in brackets that iperf3 prints for a stream, [ 5]: its file descriptor there. Ours follows the same sequence so that outputs can be compared.",
+		Word: "socket", In: []string{"Stream", "StreamInterval", "UDPLoss"},
+		Text:   "Of a loss: datagrams that arrived at the receiving host and found the program's socket full; null when not known. Of a stream: the number in brackets that iperf3 prints for a stream, [ 5]: its file descriptor there. Ours follows the same sequence so that outputs can be compared.",
 		Source: "iperf3: client 5, 7, 9, …; server 5, 8, 10, 12, …",
 	},
 	{Word: "local", In: []string{"Stream"}, Text: "Address and port of the stream at the recording end."},
@@ -37,19 +37,23 @@ var streamFields = []Topic{
 		Source: "Linux tcpi_total_retrans",
 		Do:     "Should be near 0. Lower the rate (-b): if they vanish it was congestion, if they stay it is errors on the line. BBR tolerates some by design.",
 	},
-	{Word: "packets", In: []string{"Total", "StreamInterval", "IntervalSum"}, Unit: "datagrams", Text: "UDP: sent, or at the receiver the highest sequence number that arrived (in an interval: its growth)."},
+	{Word: "packets", In: []string{"Total", "StreamInterval", "IntervalSum", "UDPSent", "UDPReceived"}, Unit: "datagrams", Text: "UDP. Under \"udp\": handed to the kernel by the sender, or distinct ones that the receiver read, each counted once. Else as iperf3 counts: sent, or at the receiver the highest sequence number that arrived (in an interval: its growth)."},
 	{
-		Word: "lost", In: []string{"Total", "StreamInterval", "IntervalSum"}, Unit: "datagrams",
-		Text:   "UDP, at the receiver: gaps in the sequence numbers, less those that were filled late.",
-		Source: "iperf3's counting",
+		Word: "lost", In: []string{"Total", "StreamInterval", "IntervalSum", "UDPLoss"}, Unit: "datagrams",
+		Text:   "UDP. Under \"loss\": what the sender says it sent less the distinct ones that arrived, so that a lost end counts too and duplicates hide nothing. Elsewhere, at the receiver: gaps in the sequence numbers, less those that were filled late.",
+		Source: "M-UDP; elsewhere iperf3's counting",
 		Do:     "Above 0.1 to 0.5 %: line or buffers. First see whether the receiving host dropped them (softnet, socket buffer).",
 	},
-	{Word: "out_of_order", In: []string{"Total", "StreamInterval"}, Unit: "datagrams", Text: "UDP: arrived after one with a higher sequence number. They were first counted as lost and then taken back."},
+	{Word: "out_of_order", In: []string{"Total", "StreamInterval", "IntervalSum"}, Unit: "datagrams", Text: "UDP: arrived after one with a higher sequence number. They were first counted as lost and then taken back."},
 	{
 		Word: "jitter_s", In: []string{"Total", "StreamInterval", "IntervalSum"}, Unit: "seconds",
 		Text:   "Smoothed variation of the transit time, a running value; in a sum the mean over the streams.",
 		Source: "RFC 3550 §6.4.1, gain 1/16, as iperf3 computes it",
 		Do:     "Above 10 ms is bad for voice. It needs no synchronised clocks, but the receiver's scheduling is in it.",
+	},
+	{
+		Word: "udp", In: []string{"Stream", "StreamInterval", "Sum"},
+		Text: "What UDP's account tells beyond the totals: the sender's and the receiver's own counts, loss with its bounds and owners, delay variation. In a sum the counters of the streams are added; quantiles are those of the worst stream. null or absent for TCP and where neither end told.",
 	},
 	{Word: "omitted_packets", In: []string{"Total"}, Unit: "datagrams", Text: "What was counted before the warm-up ended, as iperf3 reports it."},
 	{Word: "omitted_lost", In: []string{"Total"}, Unit: "datagrams", Text: "What was lost before the warm-up ended, as iperf3 reports it."},

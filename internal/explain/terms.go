@@ -22,5 +22,12 @@ var terms = []Topic{
 	{Word: "exit-codes", Text: "0 done and passed · 1 a limit or threshold was missed · 2 inconclusive · 3 usage · 4 cannot connect · 5 refused or busy · 6 broke off after it had begun (partial result printed) · 130 interrupted. The drop-ins use their originals' codes."},
 	{Word: "self", Text: "As HOST: fullbore starts a server of its own on loopback. It shows how a command works and what this machine can do without a network; it says nothing about any network."},
 	{Word: "offload", Text: "Work that the card does instead of the CPU: cutting (TSO), merging (LRO), check sums. GSO and GRO are the kernel's own forms of the first two.", See: []string{"tso", "gro"}},
+	{
+		Word:   "grade",
+		Text:   "What a UDP run's jitter and loss mean for calls: \"good\" within the first bounds, \"usable\" within the second, else \"poor\". Voice: mean jitter 10/30 ms, loss 0.5/1 %. Video calls: jitter 20/50 ms, loss 0.1/1 %. Jitter is RFC 3550's; 30 ms and 1 % are what vendors of voice systems ask of a network at most, and 10 ms is the rule of thumb of those who run them.",
+		Source: "ITU-T Y.1541 class 0 (50 ms variation, 0.1 % loss) is stricter on loss, wider on variation; RFC 3550 §6.4.1",
+		Do:     "Your own bounds: --grade voice=30ms/1% (one pair: good within, else poor) or voice=10ms/0.5%,30ms/1%.",
+		See:    []string{"jitter", "pdv"},
+	},
 	{Word: "autotuning", Text: "The kernel enlarges socket buffers as the rate grows, up to the third number of tcp_rmem and tcp_wmem. Setting a window (-w) switches it off for that socket.", See: []string{"tcp-rmem", "window_bytes"}},
 }

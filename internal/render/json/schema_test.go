@@ -30,7 +30,7 @@ var enums = map[string][]string{
 	"Level":     {string(result.Info), string(result.Warn)},
 	"Kind": {
 		string(result.KindConnected), string(result.KindStart), string(result.KindHost), string(result.KindInterval),
-		string(result.KindNotice), string(result.KindFinish), string(result.KindError), string(result.KindConclusion),
+		string(result.KindNotice), string(result.KindProbes), string(result.KindFinish), string(result.KindError), string(result.KindConclusion),
 	},
 }
 

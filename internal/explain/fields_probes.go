@@ -1,0 +1,36 @@
+package explain
+
+// probeFields are the fields of probe streams (M-DELAY, M-CLOCK) and of distributions.
+var probeFields = []Topic{
+	{Word: "n", In: []string{"Quantiles", "Jitter"}, Text: "How many values the figures are made of; for jitter, pairs of consecutive datagrams.", Do: "p99.9 of fewer than 1,000 values is their largest."},
+	{Word: "min_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "The least value."},
+	{Word: "mean_s", In: []string{"Quantiles", "Jitter"}, Unit: "seconds", Text: "The mean. Delays have long tails: read p99 beside it."},
+	{Word: "p50_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "The median: half of the values are below."},
+	{Word: "p95_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "95 of 100 values are below."},
+	{Word: "p99_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "99 of 100 values are below."},
+	{Word: "p99_9_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "999 of 1,000 values are below."},
+	{Word: "max_s", In: []string{"Quantiles", "Jitter"}, Unit: "seconds", Text: "The largest value. It is often the host's scheduler's, not the network's."},
+	{Word: "profile", In: []string{"Probes"}, Text: "What the probes imitate: \"voice\" (one each 20 ms), \"1ms\", or their spacing."},
+	{Word: "spacing_s", In: []string{"Probes"}, Unit: "seconds", Text: "Time between two requests; 0 = each follows the answer to the one before."},
+	{Word: "payload_bytes", In: []string{"Probes"}, Unit: "bytes", Text: "UDP or TCP payload of a request; the answer is never longer."},
+	{Word: "answered", In: []string{"Probes"}, Unit: "requests", Text: "How many requests were answered in time."},
+	{Word: "lost_up", In: []string{"Probes"}, Unit: "requests", Text: "Requests that did not reach the other end; null when it does not tell.", Source: "RFC 6673: the answer carries the reflector's count"},
+	{Word: "lost_down", In: []string{"Probes"}, Unit: "answers", Text: "Answers that did not come back; null when the other end does not tell how many it gave.", Source: "RFC 6673"},
+	{Word: "round_trip", In: []string{"Probes"}, Text: "Time from request to answer, the other end's own time taken out.", Source: "RFC 2681"},
+	{Word: "up", In: []string{"Probes"}, Text: "The direction from client to server; null when the other end does not tell."},
+	{Word: "down", In: []string{"Probes"}, Text: "The direction from server to client; null when the other end does not tell."},
+	{Word: "connect", In: []string{"Probes"}, Text: "Time of a TCP handshake as the client sees it: about one round trip and the server's accept."},
+	{Word: "transactions_per_s", In: []string{"Probes"}, Unit: "1/s", Text: "Requests answered per second when each follows the answer to the one before."},
+	{Word: "round_trip_histogram", In: []string{"Probes"}, Text: "The round trips in classes; empty ones are left out.", See: []string{"round_trip"}},
+	{
+		Word: "delay", In: []string{"OneWay"},
+		Text:   "One-way delay as a distribution; null without a common clock. Values below zero are kept and flagged: they show the clock's error.",
+		Source: "RFC 7679", See: []string{"bound_s", "clock_unsynced"},
+	},
+	{Word: "bound_s", In: []string{"OneWay", "Clock"}, Unit: "seconds, ±", Text: "How far off the clock offset, and so each one-way delay, may be.", Source: "M-CLOCK: half the least round trip and the spread of the best exchanges"},
+	{Word: "source", In: []string{"Clock"}, Text: "What relates the clocks: \"exchange\" (four time stamps of each probe), \"ptp\" or \"ntp\" (the operating systems' own synchronisation, when its error is smaller) or \"same-host\"."},
+	{Word: "offset_s", In: []string{"Clock"}, Unit: "seconds", Text: "The server's clock less the client's, at the test's start.", Source: "((T2−T1)+(T3−T4))/2"},
+	{Word: "skew_ppm", In: []string{"Clock"}, Unit: "parts per million", Text: "By how much faster the server's clock runs; null = not corrected, and the bound grows by 50 ppm of the time."},
+	{Word: "exchanges", In: []string{"Clock"}, Text: "Round trips that the estimate rests on; the best third of them sets the offset."},
+	{Word: "causal", In: []string{"Clock"}, Text: "No corrected one-way delay was below zero by more than the bound. False: the bound is too small, a clock was set during the test."},
+}
