@@ -8,17 +8,16 @@
 //
 // The model is a drop-tail queue, a serialiser and a wire:
 //
-//	Enqueue ─▶ queue ─▶ serialiser at Rate ─▶ wire of Delay, with Loss ─▶ arrival
+//	Enqueue ─▶ queue ─▶ serialiser at Rate ─▶ wire of Delay, with faults ─▶ arrival
 //
 // A packet being serialised has left the queue. A packet lost on the wire has used
-// its share of the rate, like a packet that is corrupted on a real line.
+// its share of the rate, like a packet that is corrupted on a real line; a copy that the
+// wire makes has not. A Wire puts what arrives in order of its time.
 package link
 
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -49,9 +48,11 @@ type Config struct {
 	// Loss is the probability, 0 to 1, that a packet is lost on the wire, each
 	// independently of the others.
 	Loss float64 `json:"loss"`
-	// Seed fixes all random decisions: the n-th packet that leaves the serialiser
-	// meets the same fate in every run with the same seed, whatever the timing.
+	// Seed fixes all random decisions: the n-th packet that leaves the serialiser and
+	// is not spared meets the same fate in every run with the same seed, whatever the
+	// timing.
 	Seed uint64 `json:"seed"`
+	Faults
 }
 
 // Validate reports every fault of c, each with its field and value.
@@ -73,6 +74,7 @@ func (c Config) Validate() error {
 	if !(c.Loss >= 0 && c.Loss <= 1) { // also catches NaN
 		fault("loss %v is outside 0..1", c.Loss)
 	}
+	c.Faults.validate(fault)
 	return errors.Join(errs...)
 }
 
@@ -81,9 +83,12 @@ type Drop uint8
 
 // The fates of a packet.
 const (
-	Delivered Drop = iota
-	DropQueue      // the queue was full
-	DropLoss       // lost on the wire, at random
+	Delivered  Drop = iota
+	DropQueue       // the queue was full
+	DropLoss        // lost on the wire, at random
+	DropBurst       // lost on the wire while it was in its bad state (Bursts)
+	DropOutage      // nothing got through just then
+	DropHole        // larger than what gets through (Hole)
 )
 
 // String returns the name used in reports.
@@ -95,6 +100,12 @@ func (d Drop) String() string {
 		return "queue"
 	case DropLoss:
 		return "loss"
+	case DropBurst:
+		return "burst"
+	case DropOutage:
+		return "outage"
+	case DropHole:
+		return "hole"
 	}
 	return fmt.Sprintf("drop(%d)", uint8(d))
 }
@@ -105,9 +116,20 @@ type Decision struct {
 	// Departure is when the last bit leaves the serialiser, rounded down to the
 	// nanosecond; the fraction is carried to the next packet. Not set by DropQueue.
 	Departure time.Duration
-	// Arrival is Departure plus the delay: when the packet reaches the far end.
-	// Only set when Drop is Delivered.
+	// Arrival is Departure plus the delay, the jitter and the time by which the packet is
+	// held back: when it reaches the far end. Only set when Drop is Delivered.
 	Arrival time.Duration
+	// Held says that the packet is held back, by time or until others have passed.
+	Held bool
+	// Behind, when not 0, says that the packet arrives right behind the Behind-th one that
+	// comes after it and is delivered, neither held back nor spared, but not before
+	// Arrival; or at Latest when not so many come.
+	Behind int
+	Latest time.Duration
+	// Twice: a copy arrives right behind it.
+	Twice bool
+	// Spared: no fault could touch it.
+	Spared bool
 }
 
 // Count is a number of packets and the bytes in them.
@@ -121,12 +143,21 @@ func (c *Count) add(size int) {
 	c.Bytes += int64(size)
 }
 
-// Stats are a link's totals since it was made. In = Delivered + Queue + Loss.
+// Stats are a link's totals since it was made.
+// In = Delivered + Queue + Loss + Burst + Outage + Hole; what arrives is Delivered +
+// Duplicated.
 type Stats struct {
-	In        Count `json:"in"`        // offered to Enqueue
+	In        Count `json:"in"`        // offered
 	Delivered Count `json:"delivered"` // scheduled to arrive
 	Queue     Count `json:"dropped_by_queue"`
 	Loss      Count `json:"lost_on_wire"`
+	Burst     Count `json:"lost_in_bursts"`
+	Outage    Count `json:"lost_in_outage"`
+	Hole      Count `json:"lost_in_hole"`
+	// Duplicated counts the copies; Reordered what was held back, which others need not
+	// have overtaken.
+	Duplicated Count `json:"duplicated"`
+	Reordered  Count `json:"held_back"`
 	// MaxQueue is the most that ever waited, bytes and packets each at their own peak.
 	MaxQueue Count `json:"max_queue"`
 }
@@ -140,46 +171,42 @@ type Link struct {
 	free time.Duration
 	frac uint64
 
-	waiting waitRing // packets whose first bit has not been sent yet
+	waiting ring[wait] // packets whose first bit has not been sent yet
 	queued  Count
 
-	lossBelow uint64 // a draw below this is a loss
-	lossAll   bool   // probability 1, which lossBelow cannot express
-	lossRand  *rand.PCG
-
+	loss  chance
+	fate  fates
 	stats Stats
 }
-
-// Each kind of random decision draws from its own stream, so that adding one kind
-// to a scenario does not change what the others decide.
-const streamLoss = 1
 
 // New returns a link that has carried nothing yet.
 func New(cfg Config) (*Link, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Link{
-		cfg:       cfg,
-		lossBelow: threshold(cfg.Loss),
-		lossAll:   cfg.Loss == 1,
-		lossRand:  rand.NewPCG(cfg.Seed, streamLoss),
-	}, nil
+	return &Link{cfg: cfg, loss: newChance(cfg.Loss, cfg.Seed, streamLoss), fate: newFates(cfg)}, nil
 }
 
-// threshold maps a probability below 1 to the draws of a uniform uint64 that are
-// below the result. 2^64·p is exact in a float64 but for its lowest bits.
-func threshold(p float64) uint64 {
-	if p >= 1 {
-		return math.MaxUint64
-	}
-	return uint64(p * (1 << 63) * 2)
-}
+// Begin says when the run starts, from which an Outage with FromStart counts. Without it
+// that is the clock's zero.
+func (l *Link) Begin(now time.Duration) { l.fate.begin = now }
 
 // Enqueue offers a packet of size bytes (the whole IP packet, 1 to MaxPacket) to
 // the link at time now and returns what becomes of it. now must not decrease from
 // call to call. It does not allocate once its queue has reached its usual length.
 func (l *Link) Enqueue(now time.Duration, size int) Decision {
+	return l.enqueue(now, size, false)
+}
+
+// EnqueueSpared is Enqueue for a packet that no fault may touch, Loss among them. It
+// takes its share of the queue and the rate and has the delay; and it takes no part in
+// the random decisions, so that the fate of the others does not depend on it.
+func (l *Link) EnqueueSpared(now time.Duration, size int) Decision {
+	return l.enqueue(now, size, true)
+}
+
+func (l *Link) enqueue(now time.Duration, size int, spared bool) Decision {
+	l.fate.first(now)
 	l.advance(now)
 	l.stats.In.add(size)
 
@@ -201,15 +228,42 @@ func (l *Link) Enqueue(now time.Duration, size int) Decision {
 	}
 	l.free = start + l.serialise(size)
 
-	d := Decision{Departure: l.free}
-	if l.lose() {
-		d.Drop = DropLoss
-		l.stats.Loss.add(size)
-		return d
+	d := Decision{Departure: l.free, Arrival: l.free + l.cfg.Delay, Spared: spared}
+	if !spared {
+		// Both draw in any case, see fates.
+		lost := l.loss.happens()
+		l.fate.decide(&d, size)
+		if lost && d.Drop == Delivered {
+			d.Drop = DropLoss
+		}
+		if d.Drop != Delivered {
+			d = Decision{Drop: d.Drop, Departure: d.Departure}
+		}
 	}
-	d.Arrival = d.Departure + l.cfg.Delay
-	l.stats.Delivered.add(size)
+	l.fate.order(&d)
+	l.count(d, size)
 	return d
+}
+
+func (l *Link) count(d Decision, size int) {
+	switch d.Drop {
+	case DropLoss:
+		l.stats.Loss.add(size)
+	case DropBurst:
+		l.stats.Burst.add(size)
+	case DropOutage:
+		l.stats.Outage.add(size)
+	case DropHole:
+		l.stats.Hole.add(size)
+	case Delivered:
+		l.stats.Delivered.add(size)
+		if d.Twice {
+			l.stats.Duplicated.add(size)
+		}
+		if d.Held {
+			l.stats.Reordered.add(size)
+		}
+	}
 }
 
 // Queued returns what waits for the serialiser at now.
@@ -251,43 +305,8 @@ func (l *Link) serialise(size int) time.Duration {
 	return time.Duration(sum / rate)
 }
 
-func (l *Link) lose() bool {
-	if l.cfg.Loss == 0 {
-		return false
-	}
-	draw := l.lossRand.Uint64()
-	return l.lossAll || draw < l.lossBelow
-}
-
 // wait is a packet in the queue: when its first bit is sent, and its size.
 type wait struct {
 	start time.Duration
 	size  int
-}
-
-// waitRing is a first-in-first-out queue that grows by doubling.
-type waitRing struct {
-	buf  []wait // length is a power of two
-	head int
-	n    int
-}
-
-func (r *waitRing) front() *wait { return &r.buf[r.head] }
-
-func (r *waitRing) pop() wait {
-	w := r.buf[r.head]
-	r.head = (r.head + 1) & (len(r.buf) - 1)
-	r.n--
-	return w
-}
-
-func (r *waitRing) push(w wait) {
-	if r.n == len(r.buf) {
-		bigger := make([]wait, max(64, 2*len(r.buf)))
-		k := copy(bigger, r.buf[r.head:])
-		copy(bigger[k:], r.buf[:r.head])
-		r.buf, r.head = bigger, 0
-	}
-	r.buf[(r.head+r.n)&(len(r.buf)-1)] = w
-	r.n++
 }
