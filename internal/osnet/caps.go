@@ -23,8 +23,11 @@ type Caps struct {
 	FlowLabel    bool `json:"flow_label"`
 	BindDevice   bool `json:"bind_device"`
 	UserTimeout  bool `json:"user_timeout"`
-	UDPSegment   bool `json:"udp_segment"` // UDP_SEGMENT (GSO)
-	UDPGRO       bool `json:"udp_gro"`
+	Segment      bool `json:"udp_segment"` // UDP: one call cut into many datagrams (GSO, USO)
+	Coalesce     bool `json:"udp_gro"`     // UDP: many datagrams in one message (GRO, URO)
+	Batch        bool `json:"udp_batch"`   // sendmmsg, recvmmsg: DatagramSender and DatagramReceiver work
+	Stamps       bool `json:"stamps"`      // the kernel says when a datagram came (SO_TIMESTAMPNS)
+	Meminfo      bool `json:"meminfo"`     // Conn.SocketDrops works
 	Affinity     bool `json:"affinity"`
 }
 

@@ -26,13 +26,17 @@ func probe() Caps {
 		c.Pacing64 = c.Pacing && err == nil && got == beyond32
 	})
 	withSocket(unix.AF_INET, unix.SOCK_DGRAM, func(fd int) {
-		c.UDPSegment = setInt(uintptr(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, 1000) == nil
-		c.UDPGRO = setInt(uintptr(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) == nil
+		c.Segment = setSegment(uintptr(fd), 1000) == nil
+		c.Coalesce = setCoalesce(uintptr(fd), true) == nil
+		c.Stamps = setStamps(uintptr(fd)) == nil
+		_, err := socketDrops(uintptr(fd))
+		c.Meminfo = err == nil
 	})
 	withSocket(unix.AF_INET6, unix.SOCK_DGRAM, func(fd int) {
 		req := flowRequest{dst: [16]byte{15: 1}, label: labelBytes(0xfb1), action: flowActionGet, share: flowShareAny, flags: flowCreate}
 		c.FlowLabel = req.set(uintptr(fd)) == nil
 	})
+	c.Batch = canBatch()
 	c.SendFile, c.Splice = canSendFile(), canSplice()
 	usable, err := usableCPUs()
 	c.Affinity = err == nil && len(usable) > 0

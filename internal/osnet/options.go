@@ -47,7 +47,7 @@ func before(fd uintptr, tcp bool, o Options) ([]result.Notice, error) {
 		return nil, err
 	}
 	if o.DontFragment {
-		if err := setDontFragment(fd, isIPv6Socket(fd)); err != nil {
+		if err := setDontFragment(fd, isIPv6Socket(fd), true); err != nil {
 			return nil, &OptionError{Option: "dont-fragment", Err: err}
 		}
 	}

@@ -67,9 +67,9 @@ func portRange() string {
 }
 
 // setDontFragment marks a UDP socket; on an IPv6 one the option of the other family may not exist.
-func setDontFragment(fd uintptr, v6 bool) error {
+func setDontFragment(fd uintptr, v6, on bool) error {
 	if v6 {
-		return optDontFrag6.set(fd, 1)
+		return optDontFrag6.setBool(fd, on)
 	}
-	return optDontFrag4.set(fd, 1)
+	return optDontFrag4.setBool(fd, on)
 }

@@ -133,11 +133,17 @@ func getUint64(fd uintptr, level, name int) (v uint64, size int, err error) {
 
 func bindDevice(fd uintptr, dev string) error { return unix.BindToDevice(int(fd), dev) }
 
-func setDontFragment(fd uintptr, v6 bool) error {
-	if v6 {
-		if err := optMTUDisc6.set(fd, unix.IPV6_PMTUDISC_DO); err != nil {
+// setDontFragment makes datagrams that do not fit an error; off is the kernel's own
+// default (net.ipv4.ip_no_pmtu_disc = 0), which fragments those.
+func setDontFragment(fd uintptr, v6, on bool) error {
+	v := unix.IP_PMTUDISC_WANT
+	if on {
+		v = unix.IP_PMTUDISC_DO
+	}
+	if v6 { // the values are those of IPv4
+		if err := optMTUDisc6.set(fd, v); err != nil {
 			return err
 		}
 	}
-	return optMTUDisc4.set(fd, unix.IP_PMTUDISC_DO)
+	return optMTUDisc4.set(fd, v)
 }

@@ -89,11 +89,12 @@ func bindDevice(fd uintptr, dev string) error {
 	return setInt(fd, windows.IPPROTO_IP, ipUnicastIf, int(int32(n<<24|n<<8&0xff0000|n>>8&0xff00|n>>24)))
 }
 
-func setDontFragment(fd uintptr, v6 bool) error {
+func setDontFragment(fd uintptr, v6, on bool) error {
+	o := sockopt{windows.IPPROTO_IP, ipDontFragment, true}
 	if v6 {
-		return setInt(fd, windows.IPPROTO_IPV6, ipv6DontFrag, 1)
+		o = sockopt{windows.IPPROTO_IPV6, ipv6DontFrag, true}
 	}
-	return setInt(fd, windows.IPPROTO_IP, ipDontFragment, 1)
+	return o.setBool(fd, on)
 }
 
 func duplicate(uintptr) (int, error) { return -1, errors.ErrUnsupported }
