@@ -18,6 +18,8 @@ var Rooms = []Room{
 	{"internal/units", 0, nil, nil, "spelling of sizes, rates, durations: std only"},
 	{"internal/stats", 0, nil, nil, "formulas: pure"},
 	{"internal/bdp", 0, []string{"internal/units"}, nil, "window and layer arithmetic: pure; prints with units"},
+	{"internal/datagram", 1, nil, nil, "what a UDP datagram carries and how arrivals are counted: pure, no sockets"},
+	{"internal/delay", 1, nil, nil, "jitter, delay variation, clock offset from time stamps: pure, no clocks"},
 	{"internal/plan", 1, nil, nil, "what to do, as data"},
 	{"internal/osnet", 1, []string{"internal/plan"}, []string{"golang.org/x/sys", "golang.org/x/net"}, "sockets; options come from the plan"},
 	{"internal/oshost", 1, nil, []string{"golang.org/x/sys", "github.com/safchain/ethtool", "github.com/vishvananda/netlink"}, "host counters and facts"},
