@@ -32,8 +32,12 @@ type Config struct {
 	// MTU is the devices' MTU, bytes.
 	MTU int `json:"mtu"`
 	// Truth asks for the series of package truth. They grow with the run, by some 24
-	// bytes a flow and millisecond, so an endless run goes without.
+	// bytes a flow and millisecond, and 16 bytes a datagram, so an endless run goes without.
 	Truth bool `json:"truth"`
+	// DataOnly spares, in each direction, all but the datagrams of a measurement
+	// (truth.IsData) from faults and random loss, so that neither control connection nor
+	// greeting takes part.
+	DataOnly [2]bool `json:"data_only"`
 }
 
 // Validate reports every fault of c.
@@ -75,6 +79,10 @@ type Direction struct {
 	Flows []truth.Flow `json:"flows,omitempty"`
 	// Untracked is TCP payload of connections whose start was not seen.
 	Untracked int64 `json:"untracked_bytes,omitempty"`
+	// Datagrams are the UDP flows, when Config.Truth asks for them; Fragments, pieces of
+	// larger datagrams that are in none of them.
+	Datagrams []truth.Datagrams `json:"datagrams,omitempty"`
+	Fragments int64             `json:"fragments,omitempty"`
 }
 
 // Between returns the TCP payload bytes of all flows that left for the first time

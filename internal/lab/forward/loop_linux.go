@@ -61,7 +61,9 @@ type loop struct {
 type direction struct {
 	src, dst int // descriptors, non-blocking
 	link     *link.Link
-	pending  ring // scheduled, in order of their time
+	dataOnly bool // spare all but measured datagrams
+	wire     link.Wire[packet]
+	again    bool // what the wire gives out next is the copy of what it gave out last
 	pool     pool
 	truth    *truth.Tracker // nil: not asked for
 	tap      *tap           // of src; nil: packets are taken to be as old as their reading
@@ -132,7 +134,7 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 			return nil, err
 		}
 		d := &direction{
-			src: ends[0], dst: ends[1], link: lk,
+			src: ends[0], dst: ends[1], link: lk, dataOnly: cfg.DataOnly[i],
 			pool: pool{size: cfg.MTU}, failed: map[syscall.Errno]int64{}, tap: taps[i],
 		}
 		if cfg.Truth {
@@ -149,6 +151,9 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 // another thread, for which there may be no processor.
 func (l *loop) run() error {
 	l.start = l.clock.now()
+	for _, d := range l.dirs {
+		d.link.Begin(l.start)
+	}
 	cpus := l.places.find()
 	var standby sync.WaitGroup
 	if cpus > 1 {
@@ -227,8 +232,8 @@ func (l *loop) round(leader bool) (goOn bool, err error) {
 func (l *loop) nextDue() time.Duration {
 	due := time.Duration(noneDue)
 	for _, d := range l.dirs {
-		if d.pending.n > 0 {
-			due = min(due, d.pending.front().due)
+		if next, ok := d.wire.Next(); ok {
+			due = min(due, next)
 		}
 	}
 	return due
@@ -317,16 +322,32 @@ func (d *direction) pull(c *clock) error {
 			}
 			return fmt.Errorf("forward: read from the device: %w", err)
 		}
-		decision := d.link.Enqueue(d.taken(c, buf[:n]), n)
+		at := d.taken(c, buf[:n])
+		p := packet{buf: buf, size: n}
+		if d.truth != nil {
+			p.ref = d.truth.Enter(at, buf[:n])
+		}
+		decision := d.decide(at, buf[:n])
 		if decision.Drop != link.Delivered {
+			if d.truth != nil {
+				d.truth.Lost(p.ref)
+			}
 			d.pool.put(buf)
 			continue
 		}
-		d.pending.push(packet{due: decision.Arrival, buf: buf, size: n})
+		d.wire.Add(p, decision)
 		d.held.Packets++
 		d.held.Bytes += int64(n)
 	}
 	return nil
+}
+
+// decide is what becomes of a packet that the near device got at time at.
+func (d *direction) decide(at time.Duration, packet []byte) link.Decision {
+	if d.dataOnly && !truth.IsData(packet) {
+		return d.link.EnqueueSpared(at, len(packet))
+	}
+	return d.link.Enqueue(at, len(packet))
 }
 
 // taken returns when the kernel gave a packet just read to the near device.
@@ -347,16 +368,18 @@ func (d *direction) taken(c *clock, packet []byte) time.Duration {
 
 // push writes what is due into the far device.
 func (d *direction) push(c *clock) {
-	for d.pending.n > 0 {
+	for {
 		now := c.now()
-		if d.pending.front().due > now {
+		p, due, again, ok := d.wire.Pop(now)
+		if !ok {
 			return
 		}
-		p := d.pending.pop()
-		d.late.add(now - p.due)
+		d.late.add(now - due)
 		if d.truth != nil {
 			d.truth.Observe(now, p.buf[:p.size])
+			d.truth.Left(now, p.ref, d.again)
 		}
+		d.again = again
 		err := write(d.dst, p.buf[:p.size])
 		for err == unix.EINTR {
 			err = write(d.dst, p.buf[:p.size])
@@ -366,6 +389,9 @@ func (d *direction) push(c *clock) {
 		} else {
 			d.out.Packets++
 			d.out.Bytes += int64(p.size)
+		}
+		if again {
+			continue
 		}
 		d.held.Packets--
 		d.held.Bytes -= int64(p.size)
@@ -400,37 +426,9 @@ func nap(until time.Duration) {
 
 // packet is a packet on its way.
 type packet struct {
-	due  time.Duration
 	buf  []byte
 	size int
-}
-
-// ring is a first-in-first-out queue that grows by doubling. Packets of one
-// direction arrive in the order in which they were sent.
-type ring struct {
-	buf  []packet // length is a power of two
-	head int
-	n    int
-}
-
-func (r *ring) front() *packet { return &r.buf[r.head] }
-
-func (r *ring) pop() packet {
-	p := r.buf[r.head]
-	r.head = (r.head + 1) & (len(r.buf) - 1)
-	r.n--
-	return p
-}
-
-func (r *ring) push(p packet) {
-	if r.n == len(r.buf) {
-		bigger := make([]packet, max(1024, 2*len(r.buf)))
-		k := copy(bigger, r.buf[r.head:])
-		copy(bigger[k:], r.buf[:r.head])
-		r.buf, r.head = bigger, 0
-	}
-	r.buf[(r.head+r.n)&(len(r.buf)-1)] = p
-	r.n++
+	ref  truth.Ref
 }
 
 // pool hands out buffers for one packet each, last in first out, so that a busy

@@ -206,7 +206,7 @@ func (l *loop) freeze() frozen {
 		if d.truth != nil {
 			fz := d.truth.Freeze()
 			z.flows[i] = &fz
-			r.Untracked = d.truth.Untracked()
+			r.Untracked, r.Fragments = d.truth.Untracked(), d.truth.Fragments()
 		}
 	}
 	return z
@@ -215,7 +215,7 @@ func (l *loop) freeze() frozen {
 func (z frozen) report() *Report {
 	for i, f := range z.flows {
 		if f != nil {
-			z.rep.Directions[i].Flows = f.Flows()
+			z.rep.Directions[i].Flows, z.rep.Directions[i].Datagrams = f.Flows(), f.Datagrams()
 		}
 	}
 	var ru unix.Rusage

@@ -82,7 +82,7 @@ func TestStandbyKeepsOut(t *testing.T) {
 	// It has had every opportunity once it has slept twice as long as it does before a
 	// second try; what it must not have done cannot be polled for.
 	nap(l.clock.now() + 4*lag)
-	if got := l.dirs[0].pending.n; got != 1 {
+	if got := l.dirs[0].wire.Len(); got != 1 {
 		t.Errorf("%d packets wait, want the one that the round in progress holds", got)
 	}
 	l.busy.Store(false)

@@ -54,20 +54,32 @@ func TestFaultCounts(t *testing.T) {
 		stats func(link.Stats) link.Count
 	}{
 		{
-			"reorder", link.Faults{Reorder: link.Reorder{Share: 0.01, Packets: 3}},
-			held, []int{71, 195, 228, 448, 483}, 111, func(s link.Stats) link.Count { return s.Reordered },
+			"reorder",
+			link.Faults{Reorder: link.Reorder{Share: 0.01, Packets: 3}},
+			held,
+			[]int{71, 195, 228, 448, 483},
+			111, func(s link.Stats) link.Count { return s.Reordered },
 		},
 		{
-			"duplicate", link.Faults{Duplicate: 0.01},
-			twice, []int{212, 270, 320, 392, 463}, 100, func(s link.Stats) link.Count { return s.Duplicated },
+			"duplicate",
+			link.Faults{Duplicate: 0.01},
+			twice,
+			[]int{212, 270, 320, 392, 463},
+			100, func(s link.Stats) link.Count { return s.Duplicated },
 		},
 		{
-			"bursts", link.Faults{Bursts: link.Bursts{GoodToBad: 0.005, BadToGood: 0.3}},
-			is(link.DropBurst), []int{75, 76, 224, 225, 226}, 164, func(s link.Stats) link.Count { return s.Burst },
+			"bursts",
+			link.Faults{Bursts: link.Bursts{GoodToBad: 0.005, BadToGood: 0.3}},
+			is(link.DropBurst),
+			[]int{75, 76, 224, 225, 226},
+			164, func(s link.Stats) link.Count { return s.Burst },
 		},
 		{
-			"outage", link.Faults{Outage: link.Outage{At: 2 * time.Second, For: 3 * ms}},
-			is(link.DropOutage), []int{2000, 2001, 2002}, 3, func(s link.Stats) link.Count { return s.Outage },
+			"outage",
+			link.Faults{Outage: link.Outage{At: 2 * time.Second, For: 3 * ms}},
+			is(link.DropOutage),
+			[]int{2000, 2001, 2002},
+			3, func(s link.Stats) link.Count { return s.Outage },
 		},
 	}
 	for _, tt := range tests {

@@ -9,6 +9,7 @@ import (
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
+	protoUDP      = 17
 	protoRouting  = 43
 	protoDestOpts = 60
 
@@ -23,7 +24,8 @@ type segment struct {
 	payload int // bytes
 }
 
-// flowKey is one direction of a TCP connection. IPv4 addresses are stored mapped.
+// flowKey is one direction of a TCP connection or of a UDP flow. IPv4 addresses are
+// stored mapped.
 type flowKey struct {
 	src, dst         [16]byte
 	srcPort, dstPort uint16
@@ -37,16 +39,7 @@ func (k flowKey) addresses() (src, dst netip.AddrPort) {
 // parse reads an IP packet. ok is false for anything but an unfragmented,
 // complete TCP segment (RFC 791 §3.1, RFC 8200 §3–4, RFC 9293 §3.1).
 func parse(p []byte) (s segment, ok bool) {
-	if len(p) < 1 {
-		return s, false
-	}
-	var tcp []byte
-	switch p[0] >> 4 {
-	case 4:
-		tcp = parseIPv4(p, &s.flow)
-	case 6:
-		tcp = parseIPv6(p, &s.flow)
-	}
+	tcp := payloadOf(p, protoTCP, &s.flow)
 	if len(tcp) < 20 {
 		return s, false
 	}
@@ -62,17 +55,47 @@ func parse(p []byte) (s segment, ok bool) {
 	return s, true
 }
 
+// parseUDP reads an IP packet. ok is false for anything but an unfragmented, complete
+// UDP datagram (RFC 768).
+func parseUDP(p []byte) (flow flowKey, payload []byte, ok bool) {
+	udp := payloadOf(p, protoUDP, &flow)
+	if len(udp) < 8 {
+		return flow, nil, false
+	}
+	size := int(binary.BigEndian.Uint16(udp[4:]))
+	if size < 8 || size > len(udp) {
+		return flow, nil, false
+	}
+	flow.srcPort = binary.BigEndian.Uint16(udp[0:])
+	flow.dstPort = binary.BigEndian.Uint16(udp[2:])
+	return flow, udp[8:size], true
+}
+
+// payloadOf returns what an IP packet carries, nil when that is not of protocol proto.
+func payloadOf(p []byte, proto byte, k *flowKey) []byte {
+	if len(p) < 1 {
+		return nil
+	}
+	switch p[0] >> 4 {
+	case 4:
+		return parseIPv4(p, proto, k)
+	case 6:
+		return parseIPv6(p, proto, k)
+	}
+	return nil
+}
+
 var mappedPrefix = [12]byte{10: 0xff, 11: 0xff}
 
-// parseIPv4 returns the TCP segment within p, nil when there is none.
-func parseIPv4(p []byte, k *flowKey) []byte {
+// parseIPv4 returns what p carries of protocol proto, nil when there is none.
+func parseIPv4(p []byte, proto byte, k *flowKey) []byte {
 	if len(p) < 20 {
 		return nil
 	}
 	header := int(p[0]&15) * 4
 	total := int(binary.BigEndian.Uint16(p[2:]))
 	const fragmentBits = 0x3fff // more fragments, or an offset
-	if header < 20 || total < header || total > len(p) || p[9] != protoTCP ||
+	if header < 20 || total < header || total > len(p) || p[9] != proto ||
 		binary.BigEndian.Uint16(p[6:])&fragmentBits != 0 {
 		return nil
 	}
@@ -84,7 +107,7 @@ func parseIPv4(p []byte, k *flowKey) []byte {
 }
 
 // parseIPv6 is parseIPv4 for version 6; it walks over extension headers.
-func parseIPv6(p []byte, k *flowKey) []byte {
+func parseIPv6(p []byte, proto byte, k *flowKey) []byte {
 	if len(p) < 40 {
 		return nil
 	}
@@ -97,7 +120,7 @@ func parseIPv6(p []byte, k *flowKey) []byte {
 	next, rest := p[6], p[40:total]
 	for {
 		switch next {
-		case protoTCP:
+		case proto:
 			return rest
 		case protoHopByHop, protoRouting, protoDestOpts:
 			if len(rest) < 8 {

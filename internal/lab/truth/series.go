@@ -14,8 +14,8 @@ type Series struct {
 	// Bytes counts distinct payload bytes that have left the link.
 	Bytes []int64 `json:"bytes"`
 	// InOrder counts those of them before which nothing is missing: what a receiving
-	// application can have been given.
-	InOrder []int64 `json:"in_order"`
+	// application can have been given. TCP only.
+	InOrder []int64 `json:"in_order,omitempty"`
 }
 
 func (s *Series) append(millis, bytes, inOrder int64) {
@@ -63,7 +63,10 @@ func (f *Flow) InOrderBetween(t0, t1 time.Duration) float64 {
 }
 
 // Frozen is a tracker's state at one moment. It may be read while the tracker goes on.
-type Frozen struct{ flows []frozenFlow }
+type Frozen struct {
+	flows     []frozenFlow
+	datagrams []frozenDatagrams
+}
 
 type frozenFlow struct {
 	flow    Flow // its series without the open bucket
@@ -71,7 +74,8 @@ type frozenFlow struct {
 	inOrder int64
 }
 
-// Freeze copies the state of every connection that carried payload. It is cheap, as
+// Freeze copies the state of every connection that carried payload and of every flow of
+// datagrams. It is cheap, as
 // finished buckets are shared and not copied, so a packet loop may call it.
 func (t *Tracker) Freeze() Frozen {
 	out := make([]frozenFlow, 0, len(t.flows))
@@ -89,7 +93,7 @@ func (t *Tracker) Freeze() Frozen {
 		}
 		out = append(out, fz)
 	}
-	return Frozen{out}
+	return Frozen{out, t.freezeDatagrams()}
 }
 
 // Flows returns the connections in order of their SYN.

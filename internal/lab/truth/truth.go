@@ -1,7 +1,8 @@
-// Package truth counts the TCP payload that really left an emulated link, so that
-// what a receiver claims to have got can be compared with what it was given.
+// Package truth counts what really left an emulated link, so that what a receiver
+// claims to have got can be compared with what it was given: of TCP the payload, of UDP
+// each datagram (Datagrams).
 //
-// A byte counts once, at its first copy: when a sender repeats a segment whose
+// A TCP byte counts once, at its first copy: when a sender repeats a segment whose
 // first copy got through, the repetition adds nothing; when the first copy was
 // lost, the repetition is the first to leave and counts then. Each flow's count is
 // kept as a cumulative series in buckets of a millisecond of the caller's clock
@@ -25,11 +26,15 @@ type Tracker struct {
 	recent *flow // the last one looked up: bulk transfers come in runs
 
 	untracked int64
+
+	datagrams      []*datagramFlow // in order of their first datagram
+	datagramsByKey map[flowKey]*datagramFlow
+	fragments      int64
 }
 
 // NewTracker returns a tracker that has seen nothing.
 func NewTracker() *Tracker {
-	return &Tracker{byKey: map[flowKey]*flow{}}
+	return &Tracker{byKey: map[flowKey]*flow{}, datagramsByKey: map[flowKey]*datagramFlow{}}
 }
 
 // flow is the state of one direction of one connection.
@@ -54,7 +59,7 @@ type flow struct {
 // span is the bytes from start up to but not including end.
 type span struct{ start, end int64 }
 
-// Observe counts an IP packet that leaves the link at now. now must not decrease.
+// Observe counts an IP packet with TCP that leaves the link at now. now must not decrease.
 func (t *Tracker) Observe(now time.Duration, packet []byte) {
 	s, ok := parse(packet)
 	if !ok || s.payload == 0 && !s.syn {
