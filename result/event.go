@@ -66,6 +66,7 @@ type DirectionLimit struct {
 	Limit     string    `json:"limit,omitempty"`       // Sum.Limit
 	Shares    *Shares   `json:"sender_time,omitempty"` // Sum.Shares
 	Loss      *UDPLoss  `json:"loss,omitempty"`        // Sum.UDP.Loss, with its bounds and owners
+	Grades    []Grade   `json:"grades,omitempty"`      // Sum.Grades
 }
 
 // Sink takes the events of a run, one after the other. Event must not block for

@@ -80,7 +80,7 @@ func (f *Folder) Run() *Run {
 	r.Sums = sums(&r)
 	for _, l := range f.limits {
 		if s := r.Sum(l.Direction); s != nil {
-			s.Limit, s.Shares = l.Limit, l.Shares
+			s.Limit, s.Shares, s.Grades = l.Limit, l.Shares, l.Grades
 			if l.Loss != nil && s.UDP != nil {
 				s.UDP.Loss = l.Loss
 			}
@@ -96,7 +96,7 @@ func (r *Run) Conclusion() *Conclusion {
 	}
 	c := &Conclusion{Summary: r.Summary, Flags: r.Flags, Next: r.Next, Layers: r.Layers}
 	for _, s := range r.Sums {
-		l := DirectionLimit{Direction: s.Direction, Limit: s.Limit, Shares: s.Shares}
+		l := DirectionLimit{Direction: s.Direction, Limit: s.Limit, Shares: s.Shares, Grades: s.Grades}
 		if s.UDP != nil {
 			l.Loss = s.UDP.Loss
 		}

@@ -411,6 +411,17 @@ type Sum struct {
 	Shares *Shares `json:"sender_time,omitempty"` // nil = the sender's kernel did not tell
 	// UDP sums up the streams' accounts; nil for TCP and where neither end told.
 	UDP *UDPStream `json:"udp,omitempty"`
+	// Grades say what UDP's loss and delay variation mean for uses such as voice.
+	Grades []Grade `json:"grades,omitempty"`
+}
+
+// Grade is what a use of the path makes of a direction.
+type Grade struct {
+	Name      string  `json:"name"`        // of the use: "voice", "video"
+	Grade     string  `json:"grade"`       // "good", "usable", "poor"
+	Variation float64 `json:"variation_s"` // the delay variation that was judged
+	Basis     string  `json:"basis"`       // what Variation is: "pdv-p99", or "jitter" where no more is known
+	Loss      float64 `json:"ratio"`       // the loss that was judged
 }
 
 // Shares splits the sender's time by what its sockets waited for: fractions of the

@@ -41,19 +41,39 @@ const (
 	FlagCounter       = "counter_missing"
 )
 
-// Conclude fills Summary, Next and Flags of run, Limit and Shares of its sums, and
-// appends notices. Doing it again changes nothing.
-func Conclude(run *result.Run) {
+// Conclude fills Summary, Next, Flags and Layers of run, Limit, Shares and the bounds of
+// the loss of its sums, and appends notices. Doing it again changes nothing.
+func Conclude(run *result.Run) { With{}.Conclude(run) }
+
+// With are the reader's own wishes. The zero value is the default.
+type With struct {
+	Profiles []Profile // by which UDP is graded; nil = Profiles()
+}
+
+// Conclude is the function of that name.
+func (w With) Conclude(run *result.Run) {
 	c := &conclusion{run: run}
+	profiles := w.Profiles
+	if profiles == nil {
+		profiles = Profiles()
+	}
 	for i := range run.Sums {
 		s := &run.Sums[i]
 		d := look(run, s.Direction)
+		if isUDP(run) {
+			d.loss = lossOf(run, d)
+			if s.UDP != nil && s.UDP.Loss != nil {
+				s.UDP.Loss = d.loss
+			}
+			s.Grades = grades(d, profiles)
+		}
 		d.verdict = limit(run, d)
 		s.Limit, s.Shares = d.verdict.code, d.shares
 		c.dirs = append(c.dirs, d)
 	}
 	c.notices()
 	c.flags()
+	run.Layers = Layers(run)
 	run.Summary = sentence(run, c.dirs)
 	run.Next = c.next()
 }
@@ -61,9 +81,12 @@ func Conclude(run *result.Run) {
 // Events draws the conclusions of run and returns them as the events that end its
 // stream: the new notices, then one of KindConclusion. They carry the recording end;
 // numbering them (Seq, T) is the caller's business.
-func Events(run *result.Run) []result.Event {
+func Events(run *result.Run) []result.Event { return With{}.Events(run) }
+
+// Events is the function of that name.
+func (w With) Events(run *result.Run) []result.Event {
 	before := len(run.Notices)
-	Conclude(run)
+	w.Conclude(run)
 	var out []result.Event
 	for i := range run.Notices[before:] {
 		n := run.Notices[before+i]

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,6 +147,14 @@ func describe(run *result.Run) string {
 			fmt.Fprintf(&b, "%s sender's time: idle %.2f, window %.2f, buffer %.2f, network %.2f\n", s.Direction, s.Shares.Idle, s.Shares.Window, s.Shares.Buffer, s.Shares.Network)
 		}
 	}
+	for _, l := range run.Layers {
+		fmt.Fprintf(&b, "%s layers: l7 %.2f, l4 %.2f, l3 %.2f, l2 %.2f, l1 %.2f Mbit/s\n", l.Direction, l.L7/1e6, l.L4/1e6, l.L3/1e6, l.L2/1e6, l.L1/1e6)
+	}
+	for _, s := range run.Sums {
+		if text := conclude.GradeText(s.Grades); text != "" {
+			fmt.Fprintf(&b, "%s grades: %s\n", s.Direction, text)
+		}
+	}
 	fmt.Fprintf(&b, "flags: %s\n", strings.Join(run.Flags, " "))
 	for _, n := range run.Notices {
 		fmt.Fprintf(&b, "%s %s (%s): %s\n", n.Level, n.Code, n.End, n.Text)
@@ -159,8 +168,15 @@ func describe(run *result.Run) string {
 	return b.String()
 }
 
+// every is cases and udpCases.
+func every() map[string]sample.Test {
+	out := cases()
+	maps.Copy(out, udpCases())
+	return out
+}
+
 func TestGolden(t *testing.T) {
-	for name, test := range cases() {
+	for name, test := range every() {
 		t.Run(name, func(t *testing.T) {
 			run := test.Run()
 			conclude.Conclude(run)
@@ -185,7 +201,7 @@ func TestGolden(t *testing.T) {
 // TestSentence holds for every run: one sentence, no infinities, no figure that the
 // receiver did not count without saying so.
 func TestSentence(t *testing.T) {
-	for name, test := range cases() {
+	for name, test := range every() {
 		run := test.Run()
 		conclude.Conclude(run)
 		s := run.Summary
@@ -206,7 +222,7 @@ func TestSentence(t *testing.T) {
 }
 
 func TestTwiceIsOnce(t *testing.T) {
-	for name, test := range cases() {
+	for name, test := range every() {
 		once, twice := test.Run(), test.Run()
 		conclude.Conclude(once)
 		conclude.Conclude(twice)
@@ -219,7 +235,7 @@ func TestTwiceIsOnce(t *testing.T) {
 
 // TestEventsFold: the conclusions as events are the conclusions in the run.
 func TestEventsFold(t *testing.T) {
-	for name, test := range cases() {
+	for name, test := range every() {
 		events := test.Events()
 		run := result.Fold(events)
 		added := conclude.Events(run)

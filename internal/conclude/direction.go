@@ -63,12 +63,13 @@ func SoFar(run *result.Run, d result.Direction, e result.End) *result.Total {
 	var t *result.Total
 	for _, s := range counted(run, d, e, true) {
 		if t == nil {
-			t = &result.Total{Start: s.Start, End: s.Stop, Bytes: s.Bytes, Retransmits: s.Retransmits, Packets: s.Packets, Lost: s.Lost, Jitter: s.Jitter}
+			t = &result.Total{Start: s.Start, End: s.Stop, Bytes: s.Bytes, Retransmits: s.Retransmits, Packets: s.Packets, Lost: s.Lost, OutOfOrder: s.OutOfOrder, Jitter: s.Jitter}
 			continue
 		}
 		t.End = s.Stop
 		t.Bytes += s.Bytes
 		t.Retransmits, t.Packets, t.Lost = add(t.Retransmits, s.Retransmits), add(t.Packets, s.Packets), add(t.Lost, s.Lost)
+		t.OutOfOrder = add(t.OutOfOrder, s.OutOfOrder)
 		t.Jitter = s.Jitter
 	}
 	return t
@@ -112,6 +113,7 @@ type direction struct {
 	rates    []float64            // of rows
 	planned  float64              // length of a row by the plan, s; 0 = none
 	shares   *result.Shares
+	loss     *result.UDPLoss // UDP; nil = not known
 	verdict  verdict
 	unsteady bool
 }

@@ -164,9 +164,5 @@ func (c *conclusion) flags() {
 		case CPUReceiver:
 			c.flag(FlagReceiverCPU)
 		}
-		want := float64(c.run.Test.Bitrate) * float64(len(d.streams))
-		if s := d.sum.Sender; c.run.Test.Transport == "udp" && want > 0 && s != nil && s.Rate() < nearlyAll*want {
-			c.flag(FlagSenderLimited)
-		}
 	}
 }

@@ -72,8 +72,8 @@ func limit(run *result.Run, d *direction) verdict {
 	switch {
 	case d.head.Basis == None || d.head.Bytes == 0:
 		return verdict{}
-	case run.Test.Transport == "udp":
-		return setRate(run, d) // the rest of M-LIMIT is about TCP
+	case isUDP(run):
+		return udpLimit(run, d) // the rest of M-LIMIT is about TCP
 	}
 	if v := setRate(run, d); v.code != "" {
 		return v

@@ -111,10 +111,10 @@ func TestLimit(t *testing.T) {
 			t.UDP = true
 			t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Bitrate = 941e6 }
 		}, "set-rate"},
-		{"udp below its rate is not judged", sample.New(), func(t *sample.Test) {
+		{"udp below its rate", sample.New(), func(t *sample.Test) {
 			t.UDP = true
 			t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Bitrate = 2e9 }
-		}, ""},
+		}, "sender-limited"},
 		{"window above 30 %", sample.New(), func(t *sample.Test) { t.RwndLim = 0.31 }, "receive-window"},
 		{"window at 30 %", sample.New(), func(t *sample.Test) { t.RwndLim = 0.3 }, "unknown"},
 		{"window before buffer", sample.New(), func(t *sample.Test) { t.RwndLim, t.SndLim = 0.4, 0.5 }, "receive-window"},

@@ -2,9 +2,11 @@ package conclude
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -50,6 +52,14 @@ func whyFix(n result.Notice) string {
 	case LocalDrops:
 		return "rings, queues and backlog of the host that dropped packets"
 	}
+	switch n.Code {
+	case RateAboveLink:
+		return "the most that the link carries"
+	case LossAtSocket:
+		return "does the receiving host keep up with a lower rate?"
+	case JitterClimbs:
+		return "at a lower rate: if it still climbs, other traffic starves this class"
+	}
 	return "see the notice " + n.Code
 }
 
@@ -57,6 +67,9 @@ func whyFix(n result.Notice) string {
 // tell when it is not.
 func (c *conclusion) afterLimit(d *direction) *result.Step {
 	test := c.run.Test
+	if isUDP(c.run) && d.verdict.code != CPUSender && d.verdict.code != CPUReceiver {
+		return c.udpNext(d)
+	}
 	switch d.verdict.code {
 	case CPUSender, CPUReceiver:
 		why := "is this host fit to measure? (governor, offloads, queues)"
@@ -80,7 +93,7 @@ func (c *conclusion) afterLimit(d *direction) *result.Step {
 		lower := units.BitRate(roundRate(d.head.BPS * 0.8 / float64(len(d.streams))))
 		return &result.Step{Command: again(c.run, "-b", lower.Exact()), Why: "at a lower rate: retransmits that vanish were congestion, ones that stay are errors"}
 	case Unknown:
-		if test.Streams == 1 && test.Transport != "udp" && d.head.Basis.Arrived() {
+		if test.Streams == 1 && d.head.Basis.Arrived() {
 			return &result.Step{Command: again(c.run, "-P", "4"), Why: "four streams: if they carry more, one flow's limit was in the way"}
 		}
 	}
@@ -126,11 +139,17 @@ func again(run *result.Run, words ...string) string {
 			out = append(out, flag, value)
 		}
 	}
+	if isUDP(run) {
+		out = append(out, "-u")
+		if m := leastMTU(run); t.BlockSize > 0 && (m == 0 || t.BlockSize != m-DatagramBytes(0, 0, family(run))[bdp.L3]) {
+			option("-l", strconv.Itoa(t.BlockSize), true)
+		}
+	}
 	option("-P", strconv.Itoa(t.Streams), t.Streams > 1)
 	option("-w", units.ByteSize(t.Window).Exact(), t.Window > 0)
 	option("-C", quote(t.Congestion), t.Congestion != "")
 	option("-M", strconv.Itoa(t.MSS), t.MSS > 0)
-	option("-b", units.BitRate(t.Bitrate).Exact(), t.Bitrate > 0)
+	option("-b", units.BitRate(t.Bitrate).Exact(), t.Bitrate > 0 && !slices.Contains(words, "--total-bitrate"))
 	return strings.Join(append(out, words...), " ")
 }
 

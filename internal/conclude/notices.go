@@ -39,6 +39,18 @@ func (c *conclusion) notices() {
 		c.gap(d)
 		c.stall(d)
 		c.steadiness(d)
+		if isUDP(c.run) {
+			c.udpNotices(d)
+		}
+	}
+	for _, n := range Before(c.run) {
+		c.once(n)
+	}
+	if c.run.Test.Path.Uncut {
+		c.once(result.Notice{
+			Code: OffloadUncut, End: c.run.End, Level: result.Info,
+			Text: "super-packets reached the receiver whole (no network card cut them): rate and CPU cost are better than a path with a card allows; --offload off shows the cost of one packet at a time",
+		})
 	}
 	c.short()
 	c.versions()
@@ -57,8 +69,11 @@ func (c *conclusion) arrival(d *direction) {
 			Code: NothingArrived, End: d.dir.Receiver(), Level: result.Warn,
 			Text: fmt.Sprintf("%s wrote %s, but %s received nothing although the control connection works: small packets pass and full ones seem to vanish (path MTU, firewall)", d.from, size(d.sent), d.to),
 		}
-		if c.run.Test.Transport != "udp" {
+		switch {
+		case !isUDP(c.run):
 			n.Fix = again(c.run, "-M", "1200")
+		case c.run.Test.BlockSize > 1200:
+			n.Fix = again(c.run, "-l", "1200")
 		}
 		c.notice(n)
 	case d.head.Basis == Sent || d.head.Basis == SentSoFar:

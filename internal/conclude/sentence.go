@@ -22,6 +22,14 @@ func sentence(run *result.Run, dirs []*direction) string {
 	if sure := confidence(run, known); sure != "" {
 		body += " (" + sure + ")"
 	}
+	for _, d := range known {
+		if clause := lossClause(d); clause != "" {
+			if len(known) > 1 {
+				clause = "to " + d.to + " " + clause
+			}
+			body += "; " + clause
+		}
+	}
 	for _, clause := range limits(run, known) {
 		body += "; " + clause
 	}
@@ -83,6 +91,13 @@ func figure(d *direction) string {
 		return "nothing was sent"
 	case !d.head.Basis.Arrived():
 		return rate(d.head.BPS) + " sent (how much arrived is not known)"
+	}
+	if d.loss != nil { // of UDP what was offered and what was delivered are two things
+		text := rate(d.head.BPS) + " delivered"
+		if d.sent > 0 && d.sum.Sender != nil && d.sum.Sender.Rate()-d.head.BPS > offeredDiffers*d.sum.Sender.Rate() {
+			text += " of " + rate(d.sum.Sender.Rate()) + " offered"
+		}
+		return text
 	}
 	return rate(d.head.BPS) + " received"
 }
@@ -194,10 +209,16 @@ func Together(runs []*result.Run) string {
 	for _, run := range runs {
 		for _, s := range run.Sums {
 			d := look(run, s.Direction)
+			if isUDP(run) {
+				d.loss = lossOf(run, d)
+			}
 			if d.head.Basis == None {
 				continue
 			}
 			text := arrow(d) + figure(d) + though(d)
+			if d.loss != nil {
+				text += ", " + lossText(d.loss)
+			}
 			if s.Limit != "" && s.Limit != Unknown {
 				text += " (" + limitWord(s.Limit) + ")"
 			}
@@ -230,6 +251,8 @@ var limitWords = map[string]string{
 	SendBuffer:    "limited by the send buffer",
 	Loss:          "limited by loss",
 	PathCapacity:  "the path is full",
+	SenderLimited: "limited by the sender",
+	ReceiveSocket: "limited by the receiving program",
 }
 
 // LimitWord says a Sum.Limit in a few words: "limited by loss". Unknown codes and "unknown" give "".

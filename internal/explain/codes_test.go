@@ -256,7 +256,7 @@ func explained(word string, kinds ...Kind) bool {
 // announced are codes that are explained before the packages that make them are there.
 var announced = []string{
 	"datagram-too-long", "sender-limited", "pacing-coarse", "offload-off", "offload-uncut", "loss-at-socket", "loss-unknown-owner", "icmp-refused",
-	"udp-64bit-chosen", "jitter-climbs", "fragments", "rate-above-link", "rate-found", "tail-uncounted", "stamps-user", "probes-limited",
+	"udp-64bit-chosen", "jitter-climbs", "fragments", "rate-above-link", "rate-found", "tail-uncounted", "stamps-user", "probes-limited", "udp-no-answer", "udp-refused",
 }
 
 // Every code that the program can put into a notice or an error has its text, and no

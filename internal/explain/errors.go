@@ -35,5 +35,7 @@ var errorCodes = []Topic{
 	{Word: "stream", Text: "A data connection could not be opened although the control connection works: a filter that passes one connection, or a limit at the server."},
 	{Word: "stream-closed", Text: "A data connection died before the test's end. The others go on; what it had moved counts."},
 	{Word: "streams-closed", Text: "The server closed all data connections in mid-test without a reason: it was killed, or a limit there ended the test."},
+	{Word: "udp-no-answer", Text: "The control connection works, but no answer to a UDP datagram came from the server's port within 10 s: a firewall passes TCP and drops UDP, in one of the two directions.", Do: "Open the port for UDP too (fullbore serve: 5201 by default) at the server and on the way. A test over TCP works meanwhile."},
+	{Word: "udp-refused", Text: "The server's host answered a UDP datagram with \"port unreachable\": nothing listens there for UDP, or a firewall rejects it, although TCP works.", Do: "Is the server's program an iperf3 or fullbore that was started without UDP? Open the port for UDP."},
 	{Word: "unsupported", Text: "This build or this kernel does not have what the test needs; the text names it."},
 }

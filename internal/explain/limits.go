@@ -41,8 +41,20 @@ var limits = []Topic{
 		Source: "tcpi_sndbuf_limited", See: []string{"tcp-wmem", "bdp"},
 	},
 	{
+		Word: "sender-limited",
+		Text: "UDP: the sender did not offer the rate that was asked for, though its processor was not seen to be full: a queue or buffer of its own, a card, a pause of the host.",
+		Do:   "Several streams that share the rate (-P 4 --total-bitrate), larger datagrams, --offload on; `fullbore doctor` there.",
+		See:  []string{"sender_limited", "unsent", "refused"}, Source: "sent rate below 99 % of the target (M-UDP)",
+	},
+	{
+		Word: "receive-socket",
+		Text: "UDP: datagrams had arrived at the receiving host and its program's socket was full. The path carried more than the program could read.",
+		Do:   "At the receiver: a larger buffer (net.core.rmem_max, -w), more streams, larger datagrams.",
+		See:  []string{"loss-at-socket", "socket_drops"}, Source: "SO_MEMINFO drops (M-UDP)",
+	},
+	{
 		Word:   "loss",
-		Text:   "Packet loss was the limit: the measured rate is about what such loss allows a loss-based congestion control, 1.22·MSS/(RTT·√p).",
+		Text:   "TCP and UDP. UDP: more than 0.1 % of the datagrams were lost on the way, and not at the receiver's socket. TCP: packet loss was the limit: the measured rate is about what such loss allows a loss-based congestion control, 1.22·MSS/(RTT·√p).",
 		Do:     "Lower the rate (-b): if the loss vanishes it is congestion or a policer, if it stays it is errors on the line. Compare with --cc bbr.",
 		Source: "Mathis et al. 1997; tcpi_total_retrans, tcpi_rtt", See: []string{"retransmits", "local-drops"},
 	},

@@ -24,8 +24,8 @@ var terms = []Topic{
 	{Word: "offload", Text: "Work that the card does instead of the CPU: cutting (TSO), merging (LRO), check sums. GSO and GRO are the kernel's own forms of the first two.", See: []string{"tso", "gro"}},
 	{
 		Word:   "grade",
-		Text:   "What a UDP run's jitter and loss mean for calls: \"good\" within the first bounds, \"usable\" within the second, else \"poor\". Voice: mean jitter 10/30 ms, loss 0.5/1 %. Video calls: jitter 20/50 ms, loss 0.1/1 %. Jitter is RFC 3550's; 30 ms and 1 % are what vendors of voice systems ask of a network at most, and 10 ms is the rule of thumb of those who run them.",
-		Source: "ITU-T Y.1541 class 0 (50 ms variation, 0.1 % loss) is stricter on loss, wider on variation; RFC 3550 §6.4.1",
+		Text:   "What a UDP run's jitter and loss mean for calls: \"good\" within the first bounds, \"usable\" within the second, else \"poor\". Voice: delay variation 10/30 ms, loss 0.5/1 %. Video calls: 10/30 ms, loss 0.1/1 %. The variation is the 99th percentile of packet delay variation, what a playout buffer must hold; where the receiver tells no more (an iperf3), RFC 3550's jitter stands in.",
+		Source: "30 ms and 1 %: Cisco's enterprise QoS design guides, voice and interactive video; 10 ms, 0.1 to 0.5 %: rule of thumb of those who run such networks. ITU-T Y.1541 class 0 asks for 50 ms and 0.1 %",
 		Do:     "Your own bounds: --grade voice=30ms/1% (one pair: good within, else poor) or voice=10ms/0.5%,30ms/1%.",
 		See:    []string{"jitter", "pdv"},
 	},

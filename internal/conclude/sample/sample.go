@@ -21,11 +21,14 @@ type Test struct {
 	Step      float64   // s per interval
 	Omit      int       // of the intervals, how many are warm-up
 	UDP       bool
-	Extended  bool        // the peer is a fullbore and tells its side
-	Recorder  result.End  // whose document it is
-	Broken    bool        // no Finish comes
-	NoPeer    bool        // Finish comes without the peer's totals
-	Client    result.Host // facts; Name "" = known by address only
+	Bitrate   int64                                         // asked for, per stream
+	PDV       []float64                                     // UDP: median delay variation per interval, s; nil = always the same
+	Account   func(d result.Direction, u *result.UDPStream) // last changes of a UDP stream's account
+	Extended  bool                                          // the peer is a fullbore and tells its side
+	Recorder  result.End                                    // whose document it is
+	Broken    bool                                          // no Finish comes
+	NoPeer    bool                                          // Finish comes without the peer's totals
+	Client    result.Host                                   // facts; Name "" = known by address only
 	Server    result.Host
 	LossShare float64 // of the segments: retransmitted (TCP) or lost (UDP)
 	RTT       int64   // µs, mean under load
@@ -160,6 +163,11 @@ func (t Test) head() result.Run {
 	if t.Direction == "both" {
 		dirs = []result.Direction{result.Up, result.Down}
 	}
+	r.Test.Bitrate = t.Bitrate
+	if t.UDP {
+		r.Test.BlockSize = int(t.MSS)
+		r.Test.Path.Rx, r.Test.Path.Pacing, r.Test.Path.Batch = "copy", "sleep", "sendmmsg"
+	}
 	for _, d := range dirs {
 		for i := range t.Streams {
 			s := result.Stream{
@@ -186,8 +194,11 @@ func (t Test) rates(d result.Direction, e result.End, i int) float64 {
 	if d == result.Down && t.Direction == "both" && t.Back != nil {
 		arrived, sent = t.Back, nil
 	}
-	if e == d.Sender() && sent != nil {
+	switch {
+	case e == d.Sender() && sent != nil:
 		return sent[i]
+	case e == d.Sender() && t.UDP: // the share is lost on the way
+		return arrived[i] / (1 - t.LossShare)
 	}
 	return arrived[i]
 }
@@ -214,14 +225,18 @@ func (t Test) row(e result.End, i int, streams []result.Stream) *result.Interval
 		sender := s.Direction.Sender() == e
 		bytes := int64(t.rates(s.Direction, e, i) * t.Step / 8 * share(k, t.Streams))
 		x := result.StreamInterval{ID: s.ID, Socket: s.Socket, Sender: sender, Start: start, Stop: stop, Bytes: bytes}
-		segments := float64(bytes) / float64(t.MSS)
 		lost := t.lost(s.Direction, e, i, k)
 		switch {
 		case t.UDP:
-			packets := int64(segments)
-			x.Packets = &packets
+			packets := int64(t.rates(s.Direction, s.Direction.Sender(), i) * t.Step / 8 * share(k, t.Streams) / float64(t.MSS))
+			x.Packets, x.Bytes, x.UDP = &packets, packets*t.MSS, t.udpInterval(packets, sender, i)
 			if !sender {
 				jitter, order := 0.000031, int64(0)
+				if t.Sent != nil { // what did not arrive is lost
+					lost = packets - bytes/t.MSS
+				}
+				lost = max(min(lost, packets), 0)
+				x.Bytes -= lost * t.MSS
 				x.Lost, x.Jitter, x.OutOfOrder = &lost, &jitter, &order
 			}
 		default:
@@ -252,6 +267,9 @@ func (t Test) lost(d result.Direction, e result.End, i, k int) int64 {
 	upTo := func(n int) int64 {
 		var segments float64
 		for j := range n {
+			if t.UDP {
+				e = d.Sender()
+			}
 			segments += t.rates(d, e, j) * t.Step / 8 * share(k, t.Streams) / float64(t.MSS)
 		}
 		return int64(segments*t.LossShare + 0.5)
@@ -266,12 +284,13 @@ func addTo(sums []result.IntervalSum, d result.Direction, x result.StreamInterva
 			s.Retransmits = add(s.Retransmits, x.Retransmits)
 			s.Packets = add(s.Packets, x.Packets)
 			s.Lost = add(s.Lost, x.Lost)
+			s.OutOfOrder = add(s.OutOfOrder, x.OutOfOrder)
 			return sums
 		}
 	}
 	return append(sums, result.IntervalSum{
 		Direction: d, Sender: x.Sender, Start: x.Start, Stop: x.Stop, Bytes: x.Bytes,
-		Retransmits: x.Retransmits, Packets: x.Packets, Lost: x.Lost, Jitter: x.Jitter,
+		Retransmits: x.Retransmits, Packets: x.Packets, Lost: x.Lost, OutOfOrder: x.OutOfOrder, Jitter: x.Jitter,
 	})
 }
 
@@ -330,6 +349,7 @@ func (t Test) finish(head result.Run) *result.Finish {
 			}
 		}
 		if t.UDP {
+			t.account(s)
 			continue
 		}
 		s.TCP = t.summary(s.Direction.Sender() == t.Recorder)
