@@ -433,7 +433,9 @@ func lossBounds(lost, sent int64) (low, high float64) {
 	return low, high
 }
 
-// grouped prints a count in groups of three digits.
+// Grouped prints a count in groups of three digits: 4 877 000.
+func Grouped(n int64) string { return grouped(n) }
+
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""

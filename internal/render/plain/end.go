@@ -89,7 +89,8 @@ func (r *Renderer) totals(run *result.Run) {
 	t := table{left: map[int]bool{0: true}}
 	head := []string{"stream", "sent", "", "received", ""}
 	if udp {
-		head = append(head, "lost", "share", "jitter")
+		head[1], head[3] = "offered", "delivered"
+		head = append(head, udpHead...)
 	} else {
 		head = append(head, "retr", "RTT/max ms", "cwnd max")
 	}
@@ -131,7 +132,7 @@ func (t *table) direction(run *result.Run, s result.Sum, udp bool) {
 			if x.Ended != nil {
 				name += " died"
 			}
-			t.add(append([]string{name}, counts(x.Sender, x.Receiver, udp, senderTCP(run, x))...)...)
+			t.add(append([]string{name}, counts(x.Sender, x.Receiver, udp, x.UDP, senderTCP(run, x))...)...)
 		}
 	}
 	name := "all"
@@ -143,26 +144,17 @@ func (t *table) direction(run *result.Run, s result.Sum, udp bool) {
 		name = "so far"
 		snd, rcv = conclude.SoFar(run, s.Direction, s.Direction.Sender()), conclude.SoFar(run, s.Direction, s.Direction.Receiver())
 	}
-	t.add(append([]string{name}, counts(snd, rcv, udp, mergeTCP(run, streams))...)...)
+	t.add(append([]string{name}, counts(snd, rcv, udp, s.UDP, mergeTCP(run, streams))...)...)
 }
 
 // counts are the cells of one line of the totals.
-func counts(snd, rcv *result.Total, udp bool, tcp *result.TCPSummary) []string {
+func counts(snd, rcv *result.Total, udp bool, u *result.UDPStream, tcp *result.TCPSummary) []string {
 	cells := []string{
 		optional(snd, func(t result.Total) string { return size(t.Bytes) }), optional(snd, func(t result.Total) string { return rate(t.Rate()) }),
 		optional(rcv, func(t result.Total) string { return size(t.Bytes) }), optional(rcv, func(t result.Total) string { return rate(t.Rate()) }),
 	}
 	if udp {
-		var lost *int64
-		var jitter *float64
-		part := screen.Unknown
-		if rcv != nil {
-			lost, jitter = rcv.Lost, rcv.Jitter
-			if lost != nil && rcv.Packets != nil {
-				part = share(*lost, *rcv.Packets)
-			}
-		}
-		return append(cells, optional(lost, whole), part, optional(jitter, func(s float64) string { return number(s*1000) + " ms" }))
+		return append(cells, udpCounts(u, rcv)...)
 	}
 	var retrans *int64
 	if snd != nil {
@@ -272,6 +264,7 @@ func facts(run *result.Run, header bool, window string) []fact {
 		add("sender", fmt.Sprintf("%sidle %.0f %%, held by the receiver's window %.0f %%, by its send buffer %.0f %%, by the network %.0f %% of the time",
 			name, 100*s.Shares.Idle, 100*s.Shares.Window, 100*s.Shares.Buffer, 100*s.Shares.Network))
 	}
+	udpFacts(run, add)
 	add("CPU", cpuFacts(run))
 	if run.Finished() || len(run.Rows) > 0 {
 		add("method", methodFacts(run))
@@ -393,7 +386,7 @@ func cpuFacts(run *result.Run) string {
 func methodFacts(run *result.Run) string {
 	p := run.Test.Path
 	var parts []string
-	for _, f := range []struct{ what, how string }{{"sent by", p.Tx}, {"received by", p.Rx}, {"pacing", p.Pacing}} {
+	for _, f := range []struct{ what, how string }{{"sent by", p.Tx}, {"received by", p.Rx}, {"pacing", p.Pacing}, {"calls", p.Batch}} {
 		if f.how != "" && f.how != "none" {
 			parts = append(parts, f.what+" "+f.how)
 		}
@@ -401,5 +394,9 @@ func methodFacts(run *result.Run) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, ", ") + " at this end"
+	text := strings.Join(parts, ", ") + " at this end"
+	if p.Uncut {
+		text += "; super-packets were never cut on the way"
+	}
+	return text
 }

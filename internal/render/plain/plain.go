@@ -108,6 +108,9 @@ func (r *Renderer) header() {
 			r.out.line("  " + text)
 		}
 	}
+	if text := offers(&r.head); text != "" {
+		r.out.prose("  offers  ", "", text)
+	}
 	if r.window = windowText(&r.head); r.window != "" {
 		r.out.prose("  window  ", "", r.window)
 	}

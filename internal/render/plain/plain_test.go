@@ -63,6 +63,27 @@ func cases() map[string]sample.Test {
 		t.UDP, t.Rates, t.LossShare = true, sample.Flat(100e6, 3), 0.0004
 		t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Bitrate = 100e6 }
 	})
+	add("udp-4-streams-lossy", sample.NewUDP(), func(t *sample.Test) {
+		t.Streams, t.Bitrate, t.LossShare, t.Rates = 4, 25e6, 0.01, sample.Flat(99e6, 3)
+		t.Account = func(_ result.Direction, u *result.UDPStream) {
+			drops, network := u.Loss.Lost-2, int64(2)
+			u.Received.SocketDrops, u.Loss.Socket, u.Loss.Network, u.Loss.Tail = &drops, &drops, &network, 1
+			u.Received.Reordered, u.Received.MaxExtent, u.Received.Duplicates, u.Received.Foreign = 5, 12, 3, 1
+			u.Received.Periods = &result.LossPeriods{Runs: 20, Longest: 9, MeanLength: 3.25}
+		}
+	})
+	add("udp-foreign", sample.ForeignUDP("3.12"), func(t *sample.Test) { t.Rates, t.LossShare = sample.Flat(100e6, 2), 0.002 })
+	add("udp-down-foreign", sample.ForeignUDP("3.12"), func(t *sample.Test) { t.Direction, t.Rates = "down", sample.Flat(100e6, 2) })
+	add("udp-both", sample.NewUDP(), func(t *sample.Test) {
+		t.Direction, t.Rates = "both", sample.Flat(100e6, 2)
+		t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Path.Uncut = true }
+	})
+	add("udp-sender-short", sample.NewUDP(), func(t *sample.Test) {
+		t.Bitrate, t.Rates = 200e6, sample.Flat(100e6, 2)
+		t.Account = func(_ result.Direction, u *result.UDPStream) {
+			u.Sent.Unsent, u.Sent.Refused, u.Sent.Stalls, u.Sent.LargestBurst = 5000, 12, 7, 90
+		}
+	})
 	add("window-asked-for", sample.New(), func(t *sample.Test) {
 		t.Rates = sample.Flat(941e6, 2)
 		t.Tune = func(head *result.Run, extra *[]result.Event) {

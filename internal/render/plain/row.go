@@ -68,6 +68,9 @@ func (l *layout) titleText(run *result.Run) string {
 	}
 	if t.Bitrate > 0 {
 		text += " at " + rate(float64(t.Bitrate))
+		if t.Streams > 1 {
+			text += " each"
+		}
 	}
 	switch {
 	case t.Bytes > 0:
@@ -107,7 +110,8 @@ func (l *layout) titles() string {
 		screen.Right("sent", wRate), screen.Right("received", wRate),
 	}
 	if l.udp {
-		cells = append(cells, screen.Right("lost", wCount), screen.Right("share", wLoss), screen.Right("jitter", wRTT))
+		cells[2], cells[3] = screen.Right("offered", wRate), screen.Right("delivered", wRate)
+		cells = append(cells, screen.Right("lost", wCount), screen.Right("share", wLoss), screen.Right("jitter", wRTT), screen.Right("PDV p99", wRTT))
 	} else {
 		cwnd := "cwnd"
 		if l.many {
@@ -124,6 +128,7 @@ type figures struct {
 	start, stop    float64
 	sent, received *result.IntervalSum
 	rtt, cwnd      int64       // µs, bytes; 0 = not known
+	pdv            *float64    // s, p99 of the receiver's worst stream
 	cpu            [2]*float64 // of the sending and the receiving program
 }
 
@@ -147,6 +152,8 @@ func gather(d result.Direction, local, remote *result.Interval, head *result.Run
 		}
 		if sends {
 			f.rtt, f.cwnd = sender(row, head)
+		} else {
+			f.pdv = worstPDV(row)
 		}
 		if row.Host != nil && row.Host.Process != nil {
 			if sends {
@@ -196,7 +203,7 @@ func (l *layout) row(f figures) string {
 			part = share(*lost, *packets)
 		}
 		cells = append(cells, screen.Right(optional(lost, whole), wCount), screen.Right(part, wLoss),
-			screen.Right(optional(jitter, func(s float64) string { return number(s*1000) + " ms" }), wRTT))
+			screen.Right(optional(jitter, secondsText), wRTT), screen.Right(optional(f.pdv, secondsText), wRTT))
 	} else {
 		var retrans *int64
 		if f.sent != nil {
