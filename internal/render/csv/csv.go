@@ -45,12 +45,29 @@ var Columns = []Column{
 	{"min_rtt_us", "smallest round-trip time so far, as the kernel reports it; in a total the smallest of the intervals' values"},
 	{"snd_wnd_bytes", "window that the receiver offers; in a total the largest seen"},
 	{"delivery_rate_bps", "the kernel's estimate of the delivered rate in bits per second"},
-	{"packets", "datagrams sent (sender) or expected (receiver)"},
-	{"lost", "datagrams that did not arrive"},
-	{"out_of_order", "datagrams that arrived late"},
-	{"jitter_s", "jitter of RFC 3550 in seconds"},
+	{"packets", "UDP datagrams sent (sender), or the growth of the highest sequence number that arrived (receiver)"},
+	{"lost", "UDP datagrams that did not arrive, by the receiver's gaps (see lost_of_sent for the account of both ends)"},
+	{"out_of_order", "UDP datagrams that arrived after one with a higher number"},
+	{"jitter_s", "UDP jitter of RFC 3550 in seconds, as iperf3 computes it"},
 	{"code", "code of a notice or an error"},
 	{"text", "what the notice or error says"},
+	{"distinct", "UDP, totals of the receiver: different datagrams that arrived; with the account of both ends only, as all columns from here on"},
+	{"lost_of_sent", "UDP, totals of the receiver: datagrams that the sender says it sent, less those that arrived"},
+	{"loss_ratio", "lost_of_sent over what was sent, 0 to 1"},
+	{"loss_low_95", "lower end of the 95 % interval of loss_ratio"},
+	{"loss_high_95", "upper end of it: with nothing lost, 3 over what was sent"},
+	{"lost_socket", "of lost_of_sent: dropped at the receiving program's full socket"},
+	{"lost_network", "of lost_of_sent: at most so many by the network"},
+	{"attribution", "how sure the owners are: exact, bounded (lost_network is an upper bound) or unknown"},
+	{"duplicates", "datagrams that arrived again; also per interval"},
+	{"pdv_p50_s", "packet delay variation of RFC 5481 in seconds, median; also per interval, as the following ones"},
+	{"pdv_p99_s", "its 99th percentile"},
+	{"pdv_max_s", "its largest value"},
+	{"late_p99_s", "sender: how long after its due time a burst left, 99th percentile, in seconds"},
+	{"unsent", "sender: datagrams that were given up because it was late"},
+	{"refused", "sender: datagrams that its kernel refused"},
+	{"largest_burst", "sender: most datagrams that left back to back"},
+	{"l1_bits_per_second", "receiver, sum: the rate that arrived with all headers, preamble and gaps"},
 }
 
 // Writer prints runs, one after the other, into one table. It implements result.Sink
@@ -97,6 +114,7 @@ func (w *Writer) Event(e result.Event) {
 		r.amount(s.Bytes, s.Rate())
 		r.counts(s.Retransmits, s.Packets, s.Lost, s.OutOfOrder, s.Jitter)
 		r.tcp(s.TCP)
+		r.udpInterval(s.UDP)
 		w.write(r)
 	}
 	for i := range iv.Sums {
@@ -105,7 +123,7 @@ func (w *Writer) Event(e result.Event) {
 		r.set("stream", "sum")
 		r.span(iv, s.Start, s.Stop)
 		r.amount(s.Bytes, s.BPS)
-		r.counts(s.Retransmits, s.Packets, s.Lost, nil, s.Jitter)
+		r.counts(s.Retransmits, s.Packets, s.Lost, s.OutOfOrder, s.Jitter)
 		w.write(r)
 	}
 	w.flush()
@@ -118,13 +136,13 @@ func (w *Writer) Finish(run *result.Run) {
 	for i := range run.Streams {
 		s := &run.Streams[i]
 		id := strconv.Itoa(s.ID)
-		w.total(s.Direction, s.Direction.Sender(), id, s.Sender, s)
-		w.total(s.Direction, s.Direction.Receiver(), id, s.Receiver, s)
+		w.total(s.Direction, s.Direction.Sender(), id, s.Sender, s, s.UDP)
+		w.total(s.Direction, s.Direction.Receiver(), id, s.Receiver, s, s.UDP)
 	}
 	for i := range run.Sums {
 		s := &run.Sums[i]
-		w.total(s.Direction, s.Direction.Sender(), "sum", s.Sender, nil)
-		w.total(s.Direction, s.Direction.Receiver(), "sum", s.Receiver, nil)
+		w.total(s.Direction, s.Direction.Sender(), "sum", s.Sender, nil, s.UDP)
+		w.total(s.Direction, s.Direction.Receiver(), "sum", s.Receiver, nil, s.UDP)
 	}
 	for _, n := range run.Notices {
 		w.words("notice", n.End, n.Code, n.Text)
@@ -141,8 +159,8 @@ func (w *Writer) Finish(run *result.Run) {
 }
 
 // total prints what end e counted; t is nil when that is not known. s gives the
-// kernel's view where e is the recording end.
-func (w *Writer) total(d result.Direction, e result.End, stream string, t *result.Total, s *result.Stream) {
+// kernel's view where e is the recording end, u what both ends told of UDP.
+func (w *Writer) total(d result.Direction, e result.End, stream string, t *result.Total, s *result.Stream, u *result.UDPStream) {
 	if t == nil {
 		return
 	}
@@ -157,6 +175,19 @@ func (w *Writer) total(d result.Direction, e result.End, stream string, t *resul
 			r.summary(s.TCP)
 		} else {
 			r.summary(s.RemoteTCP)
+		}
+	}
+	if u != nil && d.Sender() == e {
+		r.udpSent(u.Sent)
+	}
+	if u != nil && d.Receiver() == e {
+		r.udpReceived(u.Received, u.Loss)
+	}
+	if s == nil && d.Receiver() == e {
+		for _, l := range w.run.Layers {
+			if l.Direction == d {
+				r.set("l1_bits_per_second", strconv.FormatFloat(l.L1, 'f', 0, 64))
+			}
 		}
 	}
 	w.write(r)

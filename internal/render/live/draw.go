@@ -282,23 +282,28 @@ func wayLines(s *state, w *way, th theme) []line {
 	if !t.known {
 		return append(lines, line{always, []span{{"  waiting for the first interval", th.faint}}})
 	}
+	sent, received := "sent", "received"
+	udp := s.head.Test.Transport == "udp"
+	if udp {
+		sent, received = "offered", "delivered"
+	}
 	spans := []span{}
 	if w.received.known {
-		spans = append(spans, span{"  " + rate(w.received.now), th.figure}, span{" received", lipgloss.Style{}})
+		spans = append(spans, span{"  " + rate(w.received.now), th.figure}, span{" " + received, lipgloss.Style{}})
 	}
 	if w.sent.known {
-		spans = append(spans, span{"  " + rate(w.sent.now), th.strong}, span{" sent", lipgloss.Style{}})
+		spans = append(spans, span{"  " + rate(w.sent.now), th.strong}, span{" " + sent, lipgloss.Style{}})
 	}
 	if !w.received.known {
-		spans = append(spans, span{", received is told at the end", th.faint})
+		spans = append(spans, span{", " + received + " is told at the end", th.faint})
 	}
 	if t.seconds > 0 && t.countedAny {
 		spans = append(spans, span{fmt.Sprintf("   mean %s (%s)", rate(result.Rate(t.bytes, t.seconds)), conclude.Span(t.least, t.most)), th.faint})
 	}
 	lines = append(lines, line{always, spans}, line{always, []span{{fmt.Sprintf("%s%d", chartMark, i), lipgloss.Style{}}}})
-	if text := transportText(w, s.head.Test.Transport == "udp"); text != "" {
+	if text := transportText(w, udp); text != "" {
 		style := lipgloss.Style{}
-		if w.burst != nil && *w.burst > 0 {
+		if w.burst != nil && *w.burst > 0 || w.losing {
 			style = th.warn
 		}
 		lines = append(lines, line{rankTCP, []span{{"  " + text, style}}})
@@ -324,6 +329,9 @@ func transportText(w *way, udp bool) string {
 		}
 		if w.jitter != nil {
 			parts = append(parts, fmt.Sprintf("jitter %.3g ms", *w.jitter*1000))
+		}
+		if w.pdv != nil {
+			parts = append(parts, fmt.Sprintf("PDV p99 %.3g ms", *w.pdv*1000))
 		}
 		return strings.Join(parts, "   ")
 	}

@@ -43,8 +43,10 @@ type way struct {
 	from, to       string
 	sent, received track
 	retrans, burst *int64 // all so far, in the last row
-	lost, packets  *int64 // UDP
+	lost, packets  *int64 // UDP, all so far
+	losing         bool   // some were lost in the last row
 	jitter         *float64
+	pdv            *float64  // p99 of the receiver's worst stream in its last row, s
 	rtt, cwnd      int64     // of the sender's streams: mean µs, sum of bytes; 0 = unknown
 	streams        []float64 // bit/s of each stream in the last row of the best-placed end
 	byReceiver     bool      // streams is the receiver's
@@ -160,7 +162,7 @@ func (s *state) interval(row *result.Interval, now time.Time) {
 				w.retrans = plus(w.retrans, sum.Retransmits)
 			}
 		case !sum.Sender && sum.Lost != nil:
-			w.jitter = sum.Jitter
+			w.jitter, w.losing = sum.Jitter, *sum.Lost > 0
 			if !row.Omitted {
 				w.lost, w.packets = plus(w.lost, sum.Lost), plus(w.packets, sum.Packets)
 			}
@@ -175,12 +177,18 @@ func (s *state) interval(row *result.Interval, now time.Time) {
 func (s *state) streams(row *result.Interval) {
 	var rates [2][]float64
 	var rtt, cwnd, n int64
+	var pdv [2]*float64
 	for _, x := range row.Streams {
 		d := result.Up
 		if x.Sender != (row.End == result.Client) {
 			d = result.Down
 		}
 		rates[index(d)] = append(rates[index(d)], x.Rate())
+		if x.UDP != nil && x.UDP.PDV != nil && !x.Sender {
+			if p := x.UDP.PDV.P99; pdv[index(d)] == nil || p > *pdv[index(d)] {
+				pdv[index(d)] = &p
+			}
+		}
 		if x.TCP == nil {
 			continue
 		}
@@ -196,6 +204,9 @@ func (s *state) streams(row *result.Interval) {
 	for i, d := range []result.Direction{result.Up, result.Down} {
 		w := &s.ways[i]
 		receives := row.End == d.Receiver()
+		if receives {
+			w.pdv = pdv[i]
+		}
 		if len(rates[i]) > 0 && (receives || !w.byReceiver) {
 			w.streams, w.byReceiver = rates[i], receives
 		}
