@@ -22,10 +22,13 @@ type Conn struct {
 	rc            syscall.RawConn // of nc; nil when nc has no descriptor (tests)
 	local, remote result.Addr     // as they were when c was made
 
+	shared *sharedConn // nc, when the stream shares its socket with others
+
 	mu       sync.RWMutex // held for reading while a method uses fd, so that Close cannot free it under it
 	detached bool         // fd is ours and nc is closed
 	fd       int
 	closed   bool
+	early    [][]byte
 }
 
 // NewConn takes over nc, which must be a *net.TCPConn or *net.UDPConn (or, in tests, any net.Conn).
@@ -101,10 +104,20 @@ func (c *Conn) control(f func(fd uintptr) error) error {
 		return net.ErrClosed
 	case c.detached:
 		return f(uintptr(c.fd))
+	case c.shared != nil:
+		return errShared
 	case c.rc == nil:
 		return errors.ErrUnsupported
 	}
 	return rawControl(c.rc, f)
+}
+
+// inspect is control for what may be asked of a socket that is shared with others.
+func (c *Conn) inspect(f func(fd uintptr) error) error {
+	if c.shared != nil {
+		return rawControl(c.shared.s.p.rc, f)
+	}
+	return c.control(f)
 }
 
 func rawControl(rc syscall.RawConn, f func(fd uintptr) error) error {

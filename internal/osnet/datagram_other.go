@@ -28,7 +28,13 @@ func NewDatagramReceiver(_, _, _ int, _, _ bool) (*DatagramReceiver, error) {
 	return nil, fmt.Errorf("osnet: batches of datagrams: %w", errors.ErrUnsupported)
 }
 
-// Datagram, Segmented, Refused, Unreachable and Send are those of Linux.
+// Add refuses.
+func (none) Add(int) error { return errors.ErrUnsupported }
+
+// Use does nothing.
+func (none) Use(int) {}
+
+// Datagram has none.
 func (none) Datagram(int) []byte { return nil }
 
 // Segmented reports false.

@@ -14,12 +14,14 @@ const coalescedMost = 64 << 10
 // DatagramReceiver receives batches of datagrams. It belongs to one goroutine,
 // allocates nothing after New, and neither owns nor closes the descriptor.
 type DatagramReceiver struct {
-	fd, size, each int
-	buf            []byte
-	batch          batch
-	control        []uint64
-	words          int // of control, per message
-	got            int // messages of the last call, whose headers the kernel has overwritten
+	fd, size, each   int
+	coalesce, stamps bool
+
+	buf     []byte
+	batch   batch
+	control []uint64
+	words   int // of control, per message
+	got     int // messages of the last call, whose headers the kernel has overwritten
 }
 
 // NewDatagramReceiver prepares for count messages a call, at most 1024, with datagrams
@@ -34,9 +36,9 @@ func NewDatagramReceiver(fd, size, count int, coalesce, stamps bool) (*DatagramR
 	if count < 1 || count > maxMessages {
 		return nil, fmt.Errorf("osnet: batches of %d messages: 1 to %d are possible", count, maxMessages)
 	}
-	r := &DatagramReceiver{fd: fd, size: size, each: size + 1, batch: newBatch(count)}
-	if err := setCoalesce(uintptr(fd), coalesce); err != nil && coalesce {
-		return nil, &OptionError{Option: "coalesce", Err: err}
+	r := &DatagramReceiver{fd: fd, size: size, each: size + 1, coalesce: coalesce, stamps: stamps, batch: newBatch(count)}
+	if err := r.Add(fd); err != nil {
+		return nil, err
 	}
 	space := 0
 	if coalesce {
@@ -44,9 +46,6 @@ func NewDatagramReceiver(fd, size, count int, coalesce, stamps bool) (*DatagramR
 		space += unix.CmsgSpace(4)
 	}
 	if stamps {
-		if err := setStamps(uintptr(fd)); err != nil {
-			return nil, &OptionError{Option: "stamps", Err: err}
-		}
 		space += unix.CmsgSpace(16)
 	}
 	r.words = space / 8
@@ -62,6 +61,23 @@ func NewDatagramReceiver(fd, size, count int, coalesce, stamps bool) (*DatagramR
 	r.got = count
 	return r, nil
 }
+
+// Add prepares another socket for Use: it gets what NewDatagramReceiver gave the first.
+func (r *DatagramReceiver) Add(fd int) error {
+	if err := setCoalesce(uintptr(fd), r.coalesce); err != nil && r.coalesce {
+		return &OptionError{Option: "coalesce", Err: err}
+	}
+	if r.stamps {
+		if err := setStamps(uintptr(fd)); err != nil {
+			return &OptionError{Option: "stamps", Err: err}
+		}
+	}
+	return nil
+}
+
+// Use makes the next Receives read from fd, which is the first socket or one given to
+// Add, so that one set of buffers serves many flows.
+func (r *DatagramReceiver) Use(fd int) { r.fd = fd }
 
 // Receive waits for a message as the socket does, takes what else is there, and returns
 // how many it has. Without any the errno says why: EAGAIN (SO_RCVTIMEO, or nothing on a

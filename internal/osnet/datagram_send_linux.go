@@ -92,13 +92,22 @@ func NewDatagramSender(fd, size, count int, segment bool) (*DatagramSender, erro
 		}
 	}
 	d.queue.prepare()
+	return d, d.Add(fd)
+}
+
+// Add prepares another socket for Use: it gets what NewDatagramSender gave the first.
+func (d *DatagramSender) Add(fd int) error {
 	// A kernel without them reports less, and nothing else changes.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if socketFamily(uintptr(fd)) == 6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 	}
-	return d, nil
+	return nil
 }
+
+// Use makes the next Sends go to fd, which is the first socket or one given to Add, so
+// that one set of buffers serves many flows. Refused and Unreachable count on.
+func (d *DatagramSender) Use(fd int) { d.fd = fd }
 
 // superLen is how many bytes super-packet i has when the whole batch is sent.
 func (d *DatagramSender) superLen(i int) int {
@@ -257,35 +266,6 @@ func (q *errorQueue) entry() *unix.SockExtendedErr {
 		}
 	}
 	return nil
-}
-
-// controlWalk goes through control messages without allocating.
-type controlWalk struct {
-	at          unsafe.Pointer
-	left        int
-	level, kind int32
-	data        unsafe.Pointer
-	size        int
-}
-
-func (c *controlWalk) next() bool {
-	head := unix.CmsgLen(0)
-	if c.left < head {
-		return false
-	}
-	h := (*unix.Cmsghdr)(c.at)
-	n := int(h.Len)
-	if n < head || n > c.left {
-		return false
-	}
-	c.level, c.kind, c.size = h.Level, h.Type, n-head
-	c.data = unsafe.Add(c.at, head)
-	step := unix.CmsgSpace(c.size)
-	c.left -= step
-	if c.left > 0 {
-		c.at = unsafe.Add(c.at, step)
-	}
-	return true
 }
 
 // canBatch reports whether the kernel has sendmmsg and recvmmsg: with a descriptor

@@ -45,13 +45,18 @@ func Dial(ctx context.Context, network string, addr netip.AddrPort, o Options) (
 }
 
 func dial(ctx context.Context, network string, local, addr netip.AddrPort, o Options) (*Conn, []result.Notice, error) {
+	return dialFrom(ctx, network, local, addr, o, nil)
+}
+
+// dialFrom is dial with a bind of the caller's own, when it is not nil.
+func dialFrom(ctx context.Context, network string, local, addr netip.AddrPort, o Options, bind func(fd uintptr) error) (*Conn, []result.Notice, error) {
 	d := net.Dialer{Timeout: o.Timeout, KeepAlive: -1}
 	d.SetMultipathTCP(o.MPTCP)
 	tcp := network == "tcp"
 	// The flow label travels in the address given to connect, which the runtime leaves
 	// 0: connectLabelled binds and connects by itself, and the runtime waits for it.
 	labelled := tcp && o.FlowLabel != 0
-	if local.IsValid() && !labelled {
+	if local.IsValid() && !labelled && bind == nil {
 		if tcp {
 			d.LocalAddr = net.TCPAddrFromAddrPort(local)
 		} else {
@@ -64,6 +69,9 @@ func dial(ctx context.Context, network string, local, addr netip.AddrPort, o Opt
 		failed = rawControl(rc, func(fd uintptr) (err error) {
 			if notices, err = before(fd, tcp, o); err != nil {
 				return err
+			}
+			if bind != nil {
+				return bind(fd)
 			}
 			sourcePort(fd, tcp, local)
 			if labelled {

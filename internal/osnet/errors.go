@@ -15,7 +15,8 @@ import (
 // OptionError says that the system refused a socket option.
 type OptionError struct {
 	// Option is the plan's word: "window", "mss", "no-delay", "tos", "flow-label",
-	// "mptcp", "bind-dev", "user-timeout", "keepalive", "fq-rate", "dont-fragment".
+	// "mptcp", "bind-dev", "user-timeout", "keepalive", "fq-rate", "dont-fragment",
+	// "coalesce", "segment", "stamps".
 	Option string
 	Value  string // as asked, "" when the option has none
 	Hint   string // what would be right, "" when nothing is known
@@ -27,9 +28,12 @@ func (e *OptionError) Error() string {
 	if e.Value != "" {
 		s += " " + e.Value
 	}
-	if errors.Is(e.Err, errors.ErrUnsupported) {
+	switch {
+	case errors.Is(e.Err, errShared):
+		s += ": all streams of this server share one UDP socket"
+	case errors.Is(e.Err, errors.ErrUnsupported):
 		s += ": this system does not have it"
-	} else {
+	default:
 		s += ": " + e.Err.Error()
 	}
 	if e.Hint != "" {

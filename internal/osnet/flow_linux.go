@@ -3,10 +3,8 @@ package osnet
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -96,15 +94,4 @@ func reflectLabels(fd uintptr, on bool) error {
 		req.action = flowActionPut
 	}
 	return req.set(fd)
-}
-
-func zoneIndex(zone string) uint32 {
-	if zone == "" {
-		return 0
-	}
-	if i, err := net.InterfaceByName(zone); err == nil {
-		return uint32(i.Index)
-	}
-	n, _ := strconv.ParseUint(zone, 10, 32)
-	return uint32(n)
 }

@@ -55,7 +55,9 @@ func Listen(ctx context.Context, network string, addr netip.AddrPort, o Options)
 	return l, nil
 }
 
-// ListenUDP binds a UDP socket to addr, by the same rules for addresses and options.
+// ListenUDP binds a UDP socket to addr, by the same rules for addresses and options. A
+// port that another socket has is an error, as with TCP; once bound, the socket lets
+// ConnectBeside have the same port.
 func ListenUDP(ctx context.Context, addr netip.AddrPort, o Options) (*net.UDPConn, []result.Notice, error) {
 	var lc net.ListenConfig
 	var notices []result.Notice
@@ -70,8 +72,12 @@ func ListenUDP(ctx context.Context, addr netip.AddrPort, o Options) (*net.UDPCon
 	if err != nil {
 		return nil, nil, err
 	}
-	notices = append(notices, windowNotices(NewConn(uc), o.Window)...)
-	return uc, notices, nil
+	c := NewConn(uc)
+	if err := c.control(shareable); err != nil {
+		_ = uc.Close()
+		return nil, nil, fmt.Errorf("listen on %s: share the port: %w", addr, err)
+	}
+	return uc, append(notices, windowNotices(c, o.Window)...), nil
 }
 
 // listen works out what to bind to, prepares lc and calls open once, or a second time

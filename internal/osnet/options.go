@@ -207,6 +207,9 @@ func refused(e *OptionError) result.Notice {
 // was agreed, which the client's own MSS option bounds in both directions (see
 // Listener.Arm for the server's half).
 func Apply(c *Conn, o Options) ([]result.Notice, error) {
+	if c.shared != nil {
+		return c.shared.apply(o)
+	}
 	var notices []result.Notice
 	err := c.control(func(fd uintptr) error {
 		n, err := common(fd, o)

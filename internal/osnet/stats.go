@@ -24,7 +24,7 @@ func (c *Conn) TCPInfo() (result.TCPInfo, error) {
 // Buffers returns SO_SNDBUF and SO_RCVBUF in bytes as the system reports them: Linux
 // reports twice of what an application can use (see UsableBuffer).
 func (c *Conn) Buffers() (snd, rcv int, err error) {
-	err = c.control(func(fd uintptr) (err error) {
+	err = c.inspect(func(fd uintptr) (err error) {
 		snd, rcv, err = socketBuffers(fd)
 		return err
 	})
@@ -75,7 +75,7 @@ func (c *Conn) MSS() (int, error) {
 // TOS returns the type-of-service byte (IPv6: traffic class) that the socket's packets carry.
 func (c *Conn) TOS() (int, error) {
 	var n int
-	err := c.control(func(fd uintptr) (err error) {
+	err := c.inspect(func(fd uintptr) (err error) {
 		o := optTOS4
 		if isIPv6Socket(fd) && !c.mapped() {
 			o = optTOS6

@@ -19,6 +19,9 @@ const (
 // a router has said so (IP_MTU, IPV6_MTU). Where the system does not tell the error
 // wraps errors.ErrUnsupported.
 func (c *Conn) PathMTU() (int, error) {
+	if c.shared != nil {
+		return c.shared.pathMTU()
+	}
 	var n int
 	err := c.control(func(fd uintptr) (err error) {
 		n, err = pathMTU(fd, c.isRemoteIPv6())
@@ -72,7 +75,20 @@ func (c *Conn) SetSegment(size int) error {
 
 // SetStamps makes the kernel note when each datagram came (SO_TIMESTAMPNS).
 func (c *Conn) SetStamps() error {
+	if c.shared != nil && c.shared.s.p.stamps {
+		return nil
+	}
 	return c.option("stamps", "", setStamps)
+}
+
+// ReadStamped reads one datagram and tells when the kernel had it (ns of CLOCK_REALTIME),
+// 0 when that is not known: only streams that share a socket (Shared) have it here.
+func (c *Conn) ReadStamped(b []byte) (n int, stamp int64, err error) {
+	if c.shared != nil {
+		return c.shared.readStamped(b)
+	}
+	n, err = c.nc.Read(b)
+	return n, 0, err
 }
 
 // option wraps a refusal in an *OptionError.
@@ -87,7 +103,13 @@ func (c *Conn) option(name, value string, set func(fd uintptr) error) error {
 // want of room in its receive buffer above all (SO_MEMINFO, Linux 4.12; 32 bits that
 // wrap). With SetCoalesce one message is up to 64 datagrams. Elsewhere the error wraps
 // errors.ErrUnsupported.
+//
+// A stream that shares its socket (Shared) counts what its own queue had no room for,
+// and what the socket dropped since the stream began, whichever stream's it was.
 func (c *Conn) SocketDrops() (int64, error) {
+	if c.shared != nil {
+		return c.shared.socketDrops()
+	}
 	var n int64
 	err := c.control(func(fd uintptr) (err error) {
 		n, err = socketDrops(fd)
@@ -103,6 +125,9 @@ func (c *Conn) SocketDrops() (int64, error) {
 // system's limit when privileged (SO_RCVBUFFORCE). It never shrinks the buffer. A limit
 // that left less is a notice "window-clamped" with the sysctl that would help.
 func (c *Conn) GrowReceive(bytes int64) ([]result.Notice, error) {
+	if c.shared != nil {
+		return c.shared.growReceive(bytes)
+	}
 	const most = 1<<30 - 1 // the kernel doubles an int
 	asked := min(bytes, most)
 	var got int
