@@ -8,77 +8,33 @@ import (
 )
 
 // Layer is where a rate is counted (methods §0).
-type Layer int
+type Layer = units.Layer
 
 // The layers, from the payload down to the wire.
 const (
-	L7 Layer = iota // payload
-	L4              // with the transport header
-	L3              // with the IP header
-	L2              // frame with check sum, at least 64 bytes
-	L1              // with preamble and gap: what the line is busy with
-)
-
-func (l Layer) String() string { return [...]string{"l7", "l4", "l3", "l2", "l1"}[l] }
-
-// Sizes of Ethernet (IEEE 802.3) and IP (RFC 791, 8200).
-const (
-	ethernetHeader = 14
-	vlanTag        = 4
-	frameCheck     = 4
-	minFrame       = 64
-	preambleAndGap = 20 // 7 preamble, 1 start of frame, 12 gap
-	ipv4Header     = 20
-	ipv6Header     = 40
-	udpHeader      = 8
-	tcpHeader      = 20
-	tcpTimestamps  = 12 // RFC 7323 §3.2, with two bytes of padding
+	L7 = units.L7
+	L4 = units.L4
+	L3 = units.L3
+	L2 = units.L2
+	L1 = units.L1
 )
 
 // Headers says what each packet carries besides its payload.
-type Headers struct {
-	Transport int // bytes
-	IP        int // bytes
-	VLANTags  int
-}
+type Headers units.Headers
 
 // UDP returns the headers of UDP over IPv4 or IPv6 in untagged Ethernet.
-func UDP(family int) Headers { return Headers{Transport: udpHeader, IP: ipHeader(family)} }
+func UDP(family int) Headers { return Headers(units.UDPHeaders(family == 6, 0)) }
 
 // TCP returns the headers of TCP with the timestamp option, which Linux and Windows
 // Server agree on unless it was switched off, over IPv4 or IPv6 in untagged Ethernet.
-func TCP(family int) Headers {
-	return Headers{Transport: tcpHeader + tcpTimestamps, IP: ipHeader(family)}
-}
+func TCP(family int) Headers { return Headers(units.TCPHeaders(family == 6, 0, true)) }
 
 // PlainTCP returns the headers of TCP without options.
-func PlainTCP(family int) Headers { return Headers{Transport: tcpHeader, IP: ipHeader(family)} }
-
-func ipHeader(family int) int {
-	if family == 6 {
-		return ipv6Header
-	}
-	return ipv4Header
-}
+func PlainTCP(family int) Headers { return Headers(units.TCPHeaders(family == 6, 0, false)) }
 
 // Bytes returns the size on layer l of a packet with so many payload bytes. The packet
 // is not fragmented.
-func (h Headers) Bytes(payload int, l Layer) int {
-	n := payload
-	if l >= L4 {
-		n += h.Transport
-	}
-	if l >= L3 {
-		n += h.IP
-	}
-	if l >= L2 {
-		n = max(n+ethernetHeader+vlanTag*h.VLANTags+frameCheck, minFrame)
-	}
-	if l >= L1 {
-		n += preambleAndGap
-	}
-	return n
-}
+func (h Headers) Bytes(payload int, l Layer) int { return units.Headers(h).Bytes(payload, l) }
 
 // Convert turns a rate in bit/s of packets with so many payload bytes from one layer to
 // another. Payload must be positive.
@@ -95,7 +51,7 @@ func (h Headers) Greatest(link units.BitRate, payload int) float64 {
 // Frames returns the greatest whole number of full frames a second on a line
 // (RFC 6349 §4.1.1, FPS_max).
 func (h Headers) Frames(link units.BitRate, mtu int) int64 {
-	overhead := ethernetHeader + vlanTag*h.VLANTags + frameCheck + preambleAndGap
+	overhead := units.EthernetHeader + units.VLANTag*h.VLANTags + units.FrameCheck + units.PreambleAndGap
 	return int64(link) / int64(8*(mtu+overhead))
 }
 
