@@ -26,8 +26,12 @@ func (e *Engine) begin() {
 	}
 	for _, s := range e.streams {
 		s.prev = mark{k: s.readKernel(false).k}
+		if e.udp() {
+			s.prev = s.udpSample(0)
+		}
 		s.base = s.prev
 	}
+	e.u.measured.Store(e.ax.measured)
 	if e.ax.measured {
 		e.arm()
 	}
@@ -93,7 +97,11 @@ func (e *Engine) tick(now int64) int64 {
 		}
 	}
 	if now >= e.ax.nextRow {
-		e.boundary(now)
+		if e.udp() && e.stopRecv.Load() && e.stopSend.Load() {
+			e.ax.nextRow = math.MaxInt64 // the tail has no rows
+		} else {
+			e.boundary(now)
+		}
 	}
 	next := min(e.ax.nextRow, end, e.silence(now))
 	if !e.ax.measured {
@@ -126,7 +134,13 @@ func (e *Engine) endOmit() {
 	if e.cfg.Bytes > 0 || e.cfg.Blocks > 0 {
 		e.q.hold.Store(true) // until arm: only blocks under way are sent past the sample
 	}
-	marks, reads := e.sampleAll()
+	var marks []mark
+	var reads []reading
+	if e.udp() {
+		marks, reads = e.markDatagrams()
+	} else {
+		marks, reads = e.sampleAll()
+	}
 	if e.cfg.Interval > 0 {
 		e.row(marks, reads, false)
 	}
@@ -134,6 +148,10 @@ func (e *Engine) endOmit() {
 	e.ax.origin = marks[0].at
 	for i, s := range e.streams {
 		s.prev, s.base = marks[i], marks[i]
+		if s.tx != nil && s.tx.ownsLate && e.cfg.Interval == 0 {
+			s.tx.late.takeRow(false)
+		}
+		s.carry = 0
 	}
 	if e.cfg.Interval > 0 {
 		e.ax.nextRow = e.ax.origin + int64(e.cfg.Interval)
@@ -191,10 +209,16 @@ func (e *Engine) row(marks []mark, reads []reading, last bool) {
 			retrans[i] = max(0, m.k.retrans-p.k.retrans)
 			si.Retransmits = &retrans[i]
 		}
+		if m.u != nil {
+			e.udpRow(s, m, p, si)
+		}
 		iv.Start, iv.Stop = min(iv.Start, si.Start), max(iv.Stop, si.Stop)
 		s.prev = *m
 	}
-	if e.thin() {
+	switch {
+	case e.udp():
+		e.udpDetails(iv.Streams)
+	case e.thin():
 		e.detailSlowest(iv.Streams)
 	}
 	iv.Sums = sums(e.streams, iv.Streams)
@@ -218,6 +242,9 @@ func (e *Engine) publish() {
 	rows := e.rows
 	e.rows = nil
 	e.mu.Unlock()
+	for _, n := range e.u.takeNotices() {
+		e.emit(result.Event{Kind: result.KindNotice, Notice: &n})
+	}
 	for _, iv := range rows {
 		if e.cfg.Host != nil {
 			iv.Host = e.cfg.Host()
@@ -252,6 +279,7 @@ func sums(streams []*stream, rows []result.StreamInterval) []result.IntervalSum 
 			continue
 		}
 		sum.BPS = result.Rate(sum.Bytes, sum.Stop-sum.Start)
+		sumDatagrams(sum, streams, rows)
 		if sum.Sender && known {
 			sum.Retransmits = &retrans
 		}

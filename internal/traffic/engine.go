@@ -23,6 +23,7 @@ type Engine struct {
 	movers  []mover
 	notices []result.Notice
 	shared  shared       // what the fast workers have in common
+	u       udpState     // of a UDP test
 	discard bool         // receivers let the kernel drop payload
 	tx      atomic.Int32 // the fast senders' way: txCopy …
 	fastTx  bool         // Path.Tx follows tx
@@ -95,11 +96,11 @@ func (g *group) leave() {
 
 // New checks cfg and takes over the flows' sockets, also on error (then they are closed).
 func New(cfg Config, flows []Flow) (*Engine, error) {
-	if cfg.BlockSize == 0 {
-		cfg.BlockSize = plan.DefaultTCPBlock
-	}
 	if cfg.Transport == "" {
 		cfg.Transport = plan.TCP
+	}
+	if cfg.BlockSize == 0 && cfg.Transport == plan.TCP {
+		cfg.BlockSize = plan.DefaultTCPBlock
 	}
 	if cfg.Bytes > 0 || cfg.Blocks > 0 {
 		cfg.Limited = true
@@ -140,7 +141,10 @@ func validate(cfg Config, flows []Flow) error {
 		}
 	}
 	bad(len(flows) == 0, "flows", 0, "give at least one")
-	bad(cfg.Transport != plan.TCP, "transport", cfg.Transport, "must be tcp")
+	bad(cfg.Transport != plan.TCP && cfg.Transport != plan.UDP, "transport", cfg.Transport, "must be tcp or udp")
+	if cfg.Transport == plan.UDP {
+		cfg.validateUDP(bad)
+	}
 	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
 	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
@@ -171,6 +175,9 @@ func (e *Engine) build() error {
 		} else if err != nil {
 			return err
 		}
+	}
+	if e.udp() {
+		return e.buildDatagrams()
 	}
 	rest, err := e.buildFast()
 	if err != nil {
@@ -228,7 +235,7 @@ func (e *Engine) setRate(bps int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.kernelPaced
-	e.kernelPaced = e.paceInKernel(bps)
+	e.kernelPaced = !e.udp() && e.paceInKernel(bps)
 	if was && !e.kernelPaced {
 		for _, s := range e.streams {
 			if s.Send {
@@ -241,6 +248,8 @@ func (e *Engine) setRate(bps int64) {
 	case e.kernelPaced:
 		bps = 0
 		e.path.Pacing = "kernel"
+	case bps > 0 && e.udp() && e.cfg.UDP.Pacing != plan.PacingDefault:
+		e.path.Pacing = string(e.cfg.UDP.Pacing)
 	case bps > 0:
 		e.path.Pacing = "sleep"
 	}
@@ -277,6 +286,9 @@ func (e *Engine) Start() {
 		close(e.readers.done)
 	}
 	e.shared.acquire(len(e.movers))
+	if e.udp() {
+		e.startUDP()
+	}
 	e.begin()
 	e.started.Store(true)
 	for _, n := range e.notices {
@@ -309,6 +321,7 @@ func (e *Engine) fire(r Reason) {
 			e.stopSend.Store(true)
 		}
 		if r == Budget {
+			e.endReceive()
 			e.stopRecv.Store(true)
 		}
 		close(e.fired)
@@ -348,8 +361,11 @@ func (e *Engine) StopSend() {
 }
 
 // StopReceive stops the receivers. With drain each first reads what its socket holds
-// at that moment. It returns when none reads any more, within about 250 ms.
+// at that moment. It returns when none reads any more, within about 250 ms. Receivers of
+// datagrams with drain count on, for loss only, until UDPConfig.Drain (at least 200 ms) of
+// silence, 2 s at most.
 func (e *Engine) StopReceive(drain bool) {
+	e.endReceive()
 	e.drain.Store(drain)
 	e.stopRecv.Store(true)
 	e.leaveAll(false, &e.readers)

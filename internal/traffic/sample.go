@@ -53,6 +53,9 @@ func slowest(n int, bytes func(int) int64) []int {
 
 // readKernel reads TCP_INFO, whole or only the counters.
 func (s *stream) readKernel(whole bool) reading {
+	if s.e.udp() {
+		return reading{}
+	}
 	if !whole {
 		var b osnet.TCPBrief
 		if s.Conn.Brief(&b) != nil {
@@ -85,6 +88,9 @@ func known(p *int64) int64 {
 
 // sample reads one flow now; a stopped one keeps the reading of its end.
 func (e *Engine) sample(s *stream) (mark, reading) {
+	if e.udp() {
+		return s.udpSample(e.now()), reading{}
+	}
 	m := mark{bytes: s.ctr.bytes.Load(), at: e.now()}
 	var r reading
 	if s.last != nil {

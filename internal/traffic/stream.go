@@ -20,6 +20,9 @@ type stream struct {
 	left    int64 // of the block being written
 	claimed bool  // left counts against the limit
 	offset  int64 // into an io.ReaderAt Source
+	// One of them is there in a UDP test.
+	tx *udpSender
+	rx *udpReceiver
 
 	over    atomic.Bool // nothing more will move: died, EOF, or file ended
 	eof     atomic.Bool
@@ -30,6 +33,7 @@ type stream struct {
 	base, prev mark
 	drained    int64 // ns since t0
 	sum        summary
+	carry      int64    // UDP: loss of earlier rows that turned out to be none, not above 0
 	last       *reading // taken when the direction stopped
 }
 
@@ -38,6 +42,7 @@ type mark struct {
 	at    int64 // ns since t0
 	bytes int64
 	k     kernel
+	u     *udpMark // nil for TCP
 }
 
 func (s *stream) failure() error {
@@ -66,6 +71,9 @@ func (s *stream) end(err error) {
 
 // release gives the unwritten rest of a claim back.
 func (s *stream) release() {
+	if s.tx != nil {
+		s.releaseDatagrams()
+	}
 	if s.left > 0 {
 		s.e.q.settle(s.left, s.claimed)
 		s.left = 0

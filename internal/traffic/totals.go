@@ -33,6 +33,10 @@ func (e *Engine) finish() Totals {
 	moved := false
 	for i, s := range e.streams {
 		m := mark{at: ends[s.Send], bytes: s.ctr.bytes.Load()}
+		if e.udp() {
+			m = s.udpSample(ends[s.Send])
+			moved = moved || m.u.more(s.prev.u)
+		}
 		if s.last != nil {
 			m.k, reads[i] = s.last.k, *s.last
 		}
@@ -67,7 +71,7 @@ func (e *Engine) endOf(send bool) int64 {
 	}
 	complete := !e.silent.Load() && last > 0
 	switch {
-	case send && complete && e.selfEnded() && all && drained > 0:
+	case send && complete && e.selfEnded() && all && drained > 0 && !e.udp():
 		return drained
 	case send && complete && e.selfEnded():
 		return last
@@ -92,6 +96,9 @@ func (e *Engine) pathNow() result.DataPath {
 	p := e.path
 	if e.fastTx {
 		p.Tx = e.txPath()
+	}
+	if e.udp() {
+		e.datagramPath(&p)
 	}
 	return p
 }
@@ -141,7 +148,9 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 			retrans[i] = max(0, last.k.retrans-base.k.retrans)
 			f.Total.Retransmits = &retrans[i]
 		}
-		if !e.thin() {
+		if e.udp() {
+			s.udpTotals(base, f, !e.thin())
+		} else if !e.thin() {
 			f.TCP = s.summarise(base.k, last, f.Total.End, final)
 		}
 		bytes += f.Total.Bytes
@@ -149,6 +158,10 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 	}
 	if e.thin() {
 		for _, i := range slowest(len(t.Flows), func(i int) int64 { return t.Flows[i].Total.Bytes }) {
+			if e.udp() {
+				e.streams[i].udpTotals(e.baseOf(e.streams[i], ends), &t.Flows[i], true)
+				continue
+			}
 			s, last := e.streams[i], e.lastOf(e.streams[i])
 			last.info = s.readKernel(true).info
 			t.Flows[i].TCP = s.summarise(e.baseOf(s, ends).k, last, t.Flows[i].Total.End, final)
@@ -166,6 +179,9 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 func (e *Engine) baseOf(s *stream, ends map[bool]int64) mark {
 	if e.ax.measured {
 		return s.base
+	}
+	if e.udp() {
+		return s.udpSample(ends[s.Send])
 	}
 	return mark{at: ends[s.Send], bytes: s.ctr.bytes.Load(), k: s.prev.k}
 }
@@ -189,7 +205,7 @@ func (s *stream) summarise(base kernel, last reading, seconds float64, final boo
 
 // congestion is the algorithm of the last flow, "" when none is known.
 func (e *Engine) congestion() string {
-	for i := len(e.streams) - 1; i >= 0; i-- {
+	for i := len(e.streams) - 1; i >= 0 && !e.udp(); i-- {
 		if name, err := e.streams[i].Conn.Congestion(); err == nil {
 			return name
 		}

@@ -61,7 +61,7 @@ type Flow struct {
 type Config struct {
 	End       result.End // which end this is; goes into events
 	Transport plan.Transport
-	BlockSize int   // bytes a write; 0 = plan.DefaultTCPBlock
+	BlockSize int   // bytes a write or datagram; 0 = plan.DefaultTCPBlock for TCP
 	Bitrate   int64 // payload bit/s per flow
 	Burst     int   // blocks sent back to back under Bitrate
 	// MaxRate (payload bit/s) and MaxBytes are budgets over all flows, both ways, from
@@ -97,6 +97,8 @@ type Config struct {
 	// caller stamps Seq.
 	Out          result.Sink
 	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
+
+	UDP UDPConfig
 }
 
 // Reason says which stop rule ended a run.
@@ -154,4 +156,7 @@ type FlowTotal struct {
 	EOF          bool
 	Blocks       int64 // whole blocks since the end of Omit
 	OmittedBytes int64
+	// UDP has Sent or Received, of the measured time; nil for TCP, and above 128 flows for
+	// all but the 16 slowest. Loss is for whoever knows both ends.
+	UDP *result.UDPStream
 }

@@ -1,0 +1,161 @@
+package traffic
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// udpPairs returns n connected pairs of UDP sockets over loopback.
+func udpPairs(tb testing.TB, n int) (a, b []*osnet.Conn) {
+	tb.Helper()
+	for range n {
+		r, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		s, err := net.DialUDP("udp4", nil, r.LocalAddr().(*net.UDPAddr))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		local := r.LocalAddr().(*net.UDPAddr)
+		r.Close()
+		c, err := net.DialUDP("udp4", local, s.LocalAddr().(*net.UDPAddr))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		a, b = append(a, osnet.NewConn(s)), append(b, osnet.NewConn(c))
+	}
+	return a, b
+}
+
+// udpTest runs a sender and a receiver until the sender's limit.
+func udpTest(tb testing.TB, n int, tx, rx Config) (sent, got Totals, txEnd, rxEnd *end) {
+	tb.Helper()
+	a, b := udpPairs(tb, n)
+	tx.Transport, rx.Transport, tx.End, rx.End = plan.UDP, plan.UDP, result.Client, result.Server
+	rx.BlockSize, rx.UDP.Wide, rx.UDP.Nonce, rx.UDP.FirstSeq = tx.BlockSize, tx.UDP.Wide, tx.UDP.Nonce, tx.UDP.FirstSeq
+	if rx.Bitrate == 0 {
+		rx.Bitrate = tx.Bitrate
+	}
+	r, s := start(tb, rx, flowsOf(b, result.Up, false)), start(tb, tx, flowsOf(a, result.Up, true))
+	want := Duration
+	switch {
+	case tx.Blocks > 0:
+		want = Blocks
+	case tx.Bytes > 0:
+		want = Bytes
+	}
+	s.wait(tb, want)
+	s.StopSend()
+	r.StopReceive(true)
+	sent, got = s.totals(tb), r.totals(tb)
+	checkDatagrams(tb, sent, s.rows.intervals())
+	checkDatagrams(tb, got, r.rows.intervals())
+	for i := range sent.Flows {
+		if sent.Flows[i].Err != nil || got.Flows[i].Err != nil {
+			tb.Errorf("flow %d: %v, %v", i, sent.Flows[i].Err, got.Flows[i].Err)
+		}
+	}
+	return sent, got, s, r
+}
+
+func sentPackets(t Totals) (n int64) {
+	for _, f := range t.Flows {
+		n += *f.Total.Packets - *f.Total.OmittedPackets
+	}
+	return n
+}
+
+func receivedPackets(t Totals) (n int64) {
+	for _, f := range t.Flows {
+		n += f.UDP.Received.Packets
+	}
+	return n
+}
+
+// Every path counts exactly: what was asked for is what is sent, and on a path that
+// loses nothing what arrives.
+func TestDatagramsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		flows   int
+		size    int
+		rate    int64
+		blocks  int64
+		udp     UDPConfig
+		rx      plan.Offload
+		batch   string // of the sender
+		rxBatch string
+	}{
+		{"one, plain", 1, 1400, 11_200_000, 50, UDPConfig{}, "", "plain", "recvmmsg"},
+		{"smallest, 64 bit", 1, 16, 128_000, 50, UDPConfig{Wide: true}, "", "plain", "recvmmsg"},
+		{"extended", 1, 200, 1_600_000, 50, UDPConfig{Wide: true, Nonce: 7}, "", "plain", "recvmmsg"},
+		{"offload to offload", 1, 1400, 0, 200, UDPConfig{}, "", "gso", "gro"},
+		{"offload to plain", 1, 1400, 0, 200, UDPConfig{}, plan.OffloadOff, "gso", "recvmmsg"},
+		{"batches", 1, 1400, 0, 200, UDPConfig{Offload: plan.OffloadOff}, "", "sendmmsg", "recvmmsg"},
+		{"largest", 1, 65507, 0, 5, UDPConfig{}, "", "plain", "recvmmsg"},
+		{"many", 20, 1000, 800_000, 200, UDPConfig{Wide: true, Nonce: 7}, "", "plain", "recvmmsg"},
+		{"many, unpaced", 20, 1000, 0, 200, UDPConfig{}, "", "gso", "gro"},
+		{"precise", 1, 1400, 11_200_000, 20, UDPConfig{Pacing: plan.PacingPrecise}, "", "plain", "recvmmsg"},
+		{"frugal", 1, 1400, 112_000_000, 100, UDPConfig{Pacing: plan.PacingFrugal}, "", "gso", "gro"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sent, got, _, _ := udpTest(t, c.flows,
+				Config{BlockSize: c.size, Bitrate: c.rate, Blocks: c.blocks, UDP: c.udp, Interval: 100 * time.Millisecond},
+				Config{UDP: UDPConfig{Offload: c.rx}, Interval: 100 * time.Millisecond, Limited: true})
+			if n := sentPackets(sent); n != c.blocks {
+				t.Errorf("sent %d, want %d", n, c.blocks)
+			}
+			if n := receivedPackets(got); n != c.blocks {
+				t.Errorf("received %d, want %d", n, c.blocks)
+			}
+			if sum(sent) != c.blocks*int64(c.size) || sum(got) != sum(sent) {
+				t.Errorf("sent %d bytes, received %d", sum(sent), sum(got))
+			}
+			for _, f := range got.Flows {
+				u := f.UDP.Received
+				if u.Duplicates+u.Reordered+u.Late+u.Foreign != 0 || *f.Total.Lost != 0 || u.Periods != nil {
+					t.Errorf("flow %d: %+v", f.ID, u)
+				}
+				if u.Stamps != "kernel" && u.Packets > 0 {
+					t.Errorf("flow %d: stamps %q", f.ID, u.Stamps)
+				}
+				if u.SocketDrops == nil || *u.SocketDrops != 0 {
+					t.Errorf("flow %d: socket drops %v", f.ID, u.SocketDrops)
+				}
+			}
+			if sent.Path.Batch != c.batch || got.Path.Batch != c.rxBatch {
+				t.Errorf("batch %q and %q, want %q and %q", sent.Path.Batch, got.Path.Batch, c.batch, c.rxBatch)
+			}
+		})
+	}
+}
+
+// A datagram that does not fit and must not be cut is an error that names what fits.
+func TestTooLongIsNamed(t *testing.T) {
+	a, b := udpPairs(t, 1)
+	defer closeAll(b)
+	usable, err := a[0].UsableDatagram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if usable >= plan.MaxUDPBlock {
+		t.Skipf("loopback takes the largest datagram: its MTU is %d", usable)
+	}
+	if err := a[0].SetDontFragment(true); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, Config{End: result.Client, Transport: plan.UDP, BlockSize: plan.MaxUDPBlock}, flowsOf(a, result.Up, true))
+	ctx := t.Context()
+	reason, err := e.Wait(ctx)
+	var long *TooLongError
+	if reason != PeerClosed || !errors.As(err, &long) || long.Size != plan.MaxUDPBlock || long.Usable != usable {
+		t.Errorf("Wait = %v, %v; want a TooLongError with %d usable", reason, err, usable)
+	}
+}

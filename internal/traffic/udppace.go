@@ -1,0 +1,190 @@
+package traffic
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+const (
+	// A paced UDP sender groups what falls into one quantum (M-UDP): the least that a
+	// timer can hold, a tenth of the CPU time, or what timers of Go's runtime hold.
+	quantum       = int64(50 * time.Microsecond)
+	quantumFrugal = int64(500 * time.Microsecond)
+	quantumCoarse = int64(time.Millisecond)
+
+	// giveUp is how late a datagram may be sent (or its own gap, if that is longer); what is
+	// due longer is unsent.
+	giveUp = int64(100 * time.Millisecond)
+	// stallFrom is from which lateness on a burst counts as a stall of this end.
+	stallFrom = int64(time.Millisecond)
+	// phaseSpan bounds how long the first burst of a slow flow waits.
+	phaseSpan = int64(100 * time.Millisecond)
+)
+
+// bursts decides when a flow's next datagrams leave. Datagram k is due at
+// t0 + k·L/r: due times come from the start of the schedule, so lateness never adds up.
+// It is not safe for concurrent use: the flow's worker is its only caller. Times are ns
+// on any one clock.
+type bursts struct {
+	// Set once.
+	size    int64 // payload bytes of a datagram
+	burst   int64 // datagrams back to back that were asked for; 0 = what the quantum holds
+	quantum int64 // ns; 0 = one datagram at a time
+	full    int64 // datagrams a call when there is no rate
+	slot    int64 // this flow's place among slots flows of one rate, so that they do not
+	slots   int64 // leave all at once
+	// anchored makes up for late timers by more than one burst a wake-up. Without it, two
+	// bursts never leave closer together than half their spacing.
+	anchored bool
+
+	rate    int64 // payload bit/s; 0 = not paced
+	planned int64 // datagrams a burst
+	start   int64 // when datagram 0 was due
+	next    int64 // number of the next datagram
+	open    int64 // of the burst that began, not yet sent
+	least   int64 // the next burst must not begin before
+	waited  bool  // a wait was asked for since the last burst
+	run     int64 // datagrams since the last wait
+
+	// late is how late the burst that began last was; −1 = not paced, or already taken.
+	late   int64
+	unsent int64 // given up
+}
+
+// set begins a schedule of rate bit/s at now. What was already waited of the gap to the
+// next burst counts, so that steering often never keeps a slow flow from sending.
+func (p *bursts) set(rate, now int64) {
+	left, gap := int64(0), int64(0)
+	if p.rate > 0 && p.open == 0 {
+		left, gap = max(p.due()-now, 0), p.timeOf(p.planned)
+	}
+	p.rate, p.next, p.open, p.least, p.late = rate, 0, 0, 0, -1
+	if rate <= 0 {
+		p.planned = p.full
+		return
+	}
+	p.planned = p.burst
+	if p.planned == 0 {
+		p.planned = max(1, ceilDiv(rate, p.quantum, 8*int64(time.Second)*p.size))
+	}
+	p.start = now
+	switch {
+	case gap > 0:
+		hi, lo := bits.Mul64(uint64(min(left, gap)), uint64(p.timeOf(p.planned)))
+		q, _ := bits.Div64(hi, lo, uint64(gap)) // left ≤ gap, so the quotient fits
+		p.start += int64(q)
+	case p.burst == 0:
+		// In the middle of its slot: what was sent at any instant is then right on average.
+		p.start += min(p.timeOf(p.planned), phaseSpan) / 2 * (2*p.slot + 1) / max(p.slots, 1)
+	}
+}
+
+// ceilDiv returns ⌈a·b/c⌉, for a result that fits.
+func ceilDiv(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return math.MaxInt32
+	}
+	q, r := bits.Div64(hi, lo, uint64(c))
+	if r > 0 {
+		q++
+	}
+	return int64(min(q, math.MaxInt32))
+}
+
+// timeOf is how long n datagrams take at the rate, ns; capped where it would overflow.
+func (p *bursts) timeOf(n int64) int64 {
+	hi, lo := bits.Mul64(uint64(n*p.size), 8*uint64(time.Second))
+	if hi >= uint64(p.rate) {
+		return math.MaxInt64 / 4
+	}
+	q, _ := bits.Div64(hi, lo, uint64(p.rate))
+	return int64(min(q, math.MaxInt64/4))
+}
+
+func (p *bursts) due() int64 { return p.start + p.timeOf(p.next) }
+
+// allow returns how many datagrams may leave now back to back, or how long to wait (ns)
+// when none may.
+func (p *bursts) allow(now int64) (n, wait int64) {
+	switch {
+	case p.rate <= 0:
+		return p.full, 0
+	case p.open > 0:
+		return p.open, 0
+	}
+	due := p.due()
+	if now-due > giveUp {
+		if most := max(giveUp, p.timeOf(p.planned)); now-due > most {
+			p.skip(now - most)
+			due = p.due()
+		}
+	}
+	at := max(due, p.least)
+	if at > now {
+		p.waited = true
+		return 0, at - now
+	}
+	p.begin(due, at, now)
+	return p.open, 0
+}
+
+// begin starts a burst that was due at due, allowed from at and starts now.
+func (p *bursts) begin(due, at, now int64) {
+	p.late = now - due
+	gap := p.timeOf(p.planned)
+	switch {
+	case p.late < gap && !p.anchored:
+		p.least = now + gap/2
+	case p.late < gap:
+		p.least = 0
+	case p.anchored:
+		p.least = max(at, now-4*gap) + gap*4/5
+	default:
+		p.least = now + gap*4/5 // catch up at 1.25 times the rate
+	}
+	if p.waited {
+		p.run = 0
+	}
+	p.waited = false
+	p.open = p.planned
+	p.run += p.planned
+}
+
+// behind reports that bursts are being made up, and how far they are apart.
+func (p *bursts) behind(now int64) (gap int64, behind bool) {
+	if p.rate <= 0 {
+		return 0, false
+	}
+	gap = p.timeOf(p.planned)
+	return gap, p.least > 0 && p.due() < now
+}
+
+// skip gives up the datagrams that were due until before, in whole bursts.
+func (p *bursts) skip(before int64) {
+	hi, lo := bits.Mul64(uint64(before-p.start), uint64(p.rate))
+	unit := 8 * uint64(time.Second) * uint64(p.size)
+	q, _ := bits.Div64(hi%unit, lo, unit)
+	n := (int64(q) - p.next + p.planned) / p.planned * p.planned
+	if n > 0 {
+		p.next += n
+		p.unsent += n
+	}
+}
+
+// took records that n datagrams left, or were refused: their time has passed.
+func (p *bursts) took(n int64) {
+	if p.rate <= 0 {
+		return
+	}
+	p.next += n
+	p.open = max(0, p.open-n)
+}
+
+// takeLate returns how late the burst that began last was, once; −1 = none began.
+func (p *bursts) takeLate() int64 {
+	v := p.late
+	p.late = -1
+	return v
+}

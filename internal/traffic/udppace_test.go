@@ -1,0 +1,254 @@
+package traffic
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// sim drives a schedule with made-up time: each wait ends late by what late says, a
+// datagram costs cost ns to send. It returns when each burst began and how large it was.
+type sim struct {
+	p          *bursts
+	now        int64
+	late       func(wait int64) int64
+	cost       int64
+	at, size   []int64
+	sent       int64
+	latestLate int64
+}
+
+func (s *sim) until(end int64) {
+	for {
+		n, wait := s.p.allow(s.now)
+		if n == 0 {
+			if s.now+wait >= end {
+				s.now = end
+				return
+			}
+			s.now += wait
+			if s.late != nil {
+				s.now += s.late(wait)
+			}
+			continue
+		}
+		if s.now >= end {
+			return
+		}
+		if l := s.p.takeLate(); l >= 0 {
+			s.latestLate = l
+		}
+		s.at, s.size = append(s.at, s.now), append(s.size, n)
+		s.sent += n
+		s.p.took(n)
+		s.now += n * s.cost
+	}
+}
+
+func schedule(rate int64, size int) *bursts {
+	return &bursts{size: int64(size), quantum: quantum, full: 1, slots: 1, late: -1}
+}
+
+// With timers that are exact the number of datagrams is what the rate makes of the time,
+// to the half datagram, and no burst is another than the planned one.
+func TestBurstsAreExact(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		rate    int64 // bit/s
+		size    int
+		quantum int64
+		seconds int64
+		planned int64
+	}{
+		{"1 Mbit/s", 1_000_000, 1400, quantum, 10, 1},
+		{"10 Mbit/s", 10_000_000, 1400, quantum, 10, 1},
+		{"100 Mbit/s", 100_000_000, 1400, quantum, 10, 1},
+		{"500 Mbit/s", 500_000_000, 1400, quantum, 2, 3},
+		{"1 Gbit/s", 1_000_000_000, 1448, quantum, 1, 5},
+		{"1 Gbit/s, frugal", 1_000_000_000, 1448, quantumFrugal, 1, 44},
+		{"10 Gbit/s, precise", 10_000_000_000, 1448, 0, 1, 1},
+		{"1000 small ones a second", 512_000, 64, quantum, 10, 1},
+		{"1 a second", 8 * 1000, 1000, quantum, 100, 1},
+		{"one in 100 s", 80, 1000, quantum, 1000, 1},
+		{"1 bit/s", 1, 16, quantum, 10_000, 1},
+		{"a rate no machine has", 1 << 50, 65507, quantum, 0, 107422},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := schedule(c.rate, c.size)
+			p.quantum = c.quantum
+			const t0 = int64(12345)
+			p.set(c.rate, t0)
+			if p.planned != c.planned {
+				t.Errorf("planned burst %d, want %d", p.planned, c.planned)
+			}
+			s := &sim{p: p, now: t0}
+			s.until(t0 + c.seconds*int64(time.Second))
+			want := float64(c.rate) * float64(c.seconds) / 8 / float64(c.size)
+			slack := float64(c.planned)/2 + 1e-9
+			if p.timeOf(p.planned) > phaseSpan {
+				slack = 1 // a slow flow does not wait for half of its gap
+			}
+			if d := math.Abs(float64(s.sent) - want); d > slack {
+				t.Errorf("sent %d, want %.2f ± %v", s.sent, want, slack)
+			}
+			for _, n := range s.size {
+				if n != c.planned {
+					t.Fatalf("a burst of %d, want %d", n, c.planned)
+				}
+			}
+			if p.unsent != 0 {
+				t.Errorf("%d unsent", p.unsent)
+			}
+		})
+	}
+}
+
+// However late each wake-up is (below the limit for giving up), nothing drifts: what was
+// sent is what was due, but for what a catch-up in progress still owes.
+func TestBurstsNeverDrift(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Int64Range(1_000, 40_000_000_000).Draw(t, "rate")
+		size := rapid.IntRange(16, 65507).Draw(t, "size")
+		burst := rapid.Int64Range(0, 20).Draw(t, "burst")
+		anchored := rapid.Bool().Draw(t, "anchored")
+		p := schedule(rate, size)
+		p.burst, p.anchored = burst, anchored
+		start := rapid.Int64Range(0, 1<<40).Draw(t, "start")
+		p.set(rate, start)
+		gap := p.timeOf(p.planned)
+		s := &sim{p: p, now: start}
+		s.late = func(wait int64) int64 { return rapid.Int64Range(0, max(gap/8, 1)).Draw(t, "late") }
+		s.until(start + 100*gap)
+		due := float64(s.now-start) * float64(rate) / 8e9 / float64(size)
+		if d := float64(s.sent) - due; d > float64(p.planned)+0.001 || d < -2*float64(p.planned) {
+			t.Fatalf("sent %d where %.2f were due and a burst is %d", s.sent, due, p.planned)
+		}
+		if p.unsent != 0 {
+			t.Fatalf("%d unsent", p.unsent)
+		}
+	})
+}
+
+// After a stall of its own a sender catches up at 1.25 times the rate, in planned bursts
+// that never touch, until it is on time again.
+func TestCatchUp(t *testing.T) {
+	const rate, size = 1_000_000_000, 1400
+	p := schedule(rate, size)
+	p.set(rate, 0)
+	gap := p.timeOf(p.planned)
+	s := &sim{p: p}
+	s.until(int64(time.Second))
+	const stall = int64(20 * time.Millisecond)
+	s.now += stall
+	back := s.now
+	before := s.sent
+	s.at, s.size = nil, nil
+	// 20 ms of backlog at a quarter of the rate: 80 ms.
+	s.until(back + 80*int64(time.Millisecond))
+	for i := 1; i < len(s.at); i++ {
+		if d := s.at[i] - s.at[i-1]; d < gap*4/5-1 && s.at[i] < back+4*stall-gap*5 {
+			t.Fatalf("burst %d after %d ns, want at least %d", i, d, gap*4/5)
+		}
+	}
+	got := float64(s.sent-before) * size * 8 / 0.080
+	if got > 1.26*rate || got < 1.24*rate {
+		t.Errorf("caught up at %.3g bit/s, want 1.25e9", got)
+	}
+	s.until(2 * int64(time.Second))
+	if want := 2.0 * rate / 8 / size; math.Abs(float64(s.sent)-want) > float64(p.planned) {
+		t.Errorf("sent %d in 2 s, want %.0f", s.sent, want)
+	}
+	if p.unsent != 0 || s.latestLate > gap {
+		t.Errorf("unsent %d, late %d ns at the end", p.unsent, s.latestLate)
+	}
+	if p.run != p.planned {
+		t.Errorf("a run of %d datagrams, want %d", p.run, p.planned)
+	}
+}
+
+// What is late by more than 100 ms is given up, and counted.
+func TestUnsent(t *testing.T) {
+	const rate, size = 11_200_000, 1400 // 1000 a second
+	p := schedule(rate, size)
+	p.set(rate, 0)
+	s := &sim{p: p}
+	s.until(int64(time.Second))
+	s.now += int64(300 * time.Millisecond)
+	s.until(3 * int64(time.Second))
+	if s.sent+p.unsent != 3000 {
+		t.Errorf("sent %d and gave up %d, want 3000 together", s.sent, p.unsent)
+	}
+	if p.unsent < 199 || p.unsent > 201 {
+		t.Errorf("gave up %d, want 200", p.unsent)
+	}
+}
+
+// A sender that cannot keep up sends as fast as it can and gives the rest up.
+func TestTooFastForTheMachine(t *testing.T) {
+	const rate, size = 10_000_000_000, 1250 // a million a second
+	p := schedule(rate, size)
+	p.set(rate, 0)
+	s := &sim{p: p, cost: 2000} // half of it is possible
+	s.until(int64(time.Second))
+	if s.sent < 495_000 || s.sent > 505_000 {
+		t.Errorf("sent %d, want 500000", s.sent)
+	}
+	if total := s.sent + p.unsent; total < 895_000 || total > 1_000_000 {
+		t.Errorf("sent and given up %d, want a million but for 100 ms", total)
+	}
+}
+
+// A large burst is sent whole at its time, the first at once.
+func TestBurstThatWasAskedFor(t *testing.T) {
+	p := schedule(1_000_000, 100)
+	p.burst = 1000
+	p.set(1_000_000, 0)
+	s := &sim{p: p}
+	s.until(2 * int64(time.Second))
+	// 0.8 Mbit each: at 0, 0.8 and 1.6 s (field case F06).
+	if len(s.at) != 3 || s.at[0] != 0 || s.at[2] != 1_600_000_000 || s.sent != 3000 {
+		t.Errorf("%d datagrams in bursts at %v, want 3000 at 0, 0.8 and 1.6 s", s.sent, s.at)
+	}
+}
+
+// A rate that is changed more often than a datagram is due keeps its share all the same.
+func TestSteeringDoesNotStarve(t *testing.T) {
+	p := schedule(0, 1000)
+	p.set(8_000, 0) // 1 a second
+	s := &sim{p: p}
+	for i := int64(1); i <= 200; i++ {
+		s.until(i * int64(50*time.Millisecond))
+		p.set(8_000+i%2, s.now)
+	}
+	if s.sent < 9 || s.sent > 11 {
+		t.Errorf("sent %d in 10 s at one a second", s.sent)
+	}
+	p.set(80_000, s.now)
+	was := s.sent
+	s.until(s.now + int64(time.Second))
+	if n := s.sent - was; n < 9 || n > 11 {
+		t.Errorf("sent %d in a second at ten a second", n)
+	}
+	p.set(0, s.now)
+	if n, wait := p.allow(s.now); n != 1 || wait != 0 {
+		t.Errorf("unpaced: %d, %d", n, wait)
+	}
+}
+
+// Flows of one rate do not all leave at the same instant.
+func TestFlowsAreSpread(t *testing.T) {
+	const n = 10
+	seen := map[int64]bool{}
+	for i := range int64(n) {
+		p := schedule(11_200_000, 1400)
+		p.slot, p.slots = i, n
+		p.set(11_200_000, 0)
+		_, wait := p.allow(0)
+		seen[wait] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d flows begin at %d different times", n, len(seen))
+	}
+}

@@ -1,0 +1,268 @@
+package traffic
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// tailTimeout bounds a call while the tail is counted, so that its silence is seen.
+const tailTimeout = 20 * time.Millisecond
+
+func (e *Engine) addReceivers(group []*stream) error {
+	e.u.fastRx = len(group) > 0
+	for i, part := range e.share(group) {
+		var m mover
+		var err error
+		if len(part) == 1 {
+			m, err = newUDPRx(part[0], i)
+			e.path.Worker = "thread"
+		} else {
+			m, err = newUDPRxSet(part, i)
+			e.path.Worker = "epoll"
+		}
+		if err != nil {
+			return err
+		}
+		e.movers = append(e.movers, m)
+	}
+	return nil
+}
+
+// newReceiver makes the buffers of one flow, or of the flows of one worker. Where the
+// system has no coalescing or no stamps, it does without and says so.
+func (e *Engine) newReceiver(fd, messages int) (*osnet.DatagramReceiver, error) {
+	caps := osnet.Capabilities()
+	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff
+	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce {
+		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
+	}
+	if !caps.Stamps && !e.noticed("stamps-user") {
+		e.notice("stamps-user", result.Info, "arrivals are timed by this program: this system does not stamp datagrams, so jitter and delay variation include its own scheduling")
+	}
+	if messages == 0 {
+		messages = plainMessages
+		if coalesce {
+			messages = coalescedMessages
+		}
+	}
+	// A byte more than the test's datagrams: a longer one is then seen to be no such.
+	return osnet.NewDatagramReceiver(fd, e.cfg.BlockSize+1, messages, coalesce, caps.Stamps)
+}
+
+// takeBatch counts the messages of one call, read at now.
+func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) {
+	u := s.rx
+	u.clock.refresh(u.e.u.base, now)
+	counted := 0
+	u.mu.Lock()
+	for i := range n {
+		data, segment, stamp := r.Message(i)
+		counted += s.arrived(data, segment, stamp, now)
+	}
+	u.mu.Unlock()
+	s.noteDatagrams(counted)
+}
+
+// udpRx receives one flow's datagrams with blocking calls on a locked thread.
+type udpRx struct {
+	s    *stream
+	i    int
+	fd   int
+	in   *osnet.DatagramReceiver
+	tid  atomic.Int64
+	beat int64
+	tail bool
+}
+
+func newUDPRx(s *stream, i int) (*udpRx, error) {
+	fd, err := s.Conn.Detach()
+	if err != nil {
+		return nil, err
+	}
+	if err := osnet.SetBlocking(fd, callTimeout); err != nil {
+		return nil, err
+	}
+	in, err := s.e.newReceiver(fd, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &udpRx{s: s, i: i, fd: fd, in: in}, nil
+}
+
+func (w *udpRx) sends() bool { return false }
+func (w *udpRx) close()      {}
+
+func (w *udpRx) kick() {
+	if tid := w.tid.Load(); tid != 0 {
+		osnet.Interrupt(int(tid))
+	}
+}
+
+func (w *udpRx) run() {
+	e := w.s.e
+	defer e.pin(w.i, false)()
+	w.tid.Store(int64(osnet.Thread()))
+	for now := e.now(); e.receiving(w.s.rx.quiet, now); {
+		var more bool
+		if now, more = w.readOnce(); !more {
+			break
+		}
+	}
+	w.tid.Store(0)
+	w.s.leftReceiving()
+}
+
+// readOnce makes one call and reports whether there may be more.
+func (w *udpRx) readOnce() (int64, bool) {
+	s, e := w.s, w.s.e
+	if !w.tail && e.stopRecv.Load() {
+		w.tail = true
+		_ = osnet.SetBlocking(w.fd, tailTimeout)
+	}
+	n, errno := w.in.Receive()
+	now := e.now()
+	switch {
+	case errno == 0:
+		s.takeBatch(w.in, n, now)
+	case !receivePasses(errno):
+		s.end(receiveError(errno))
+		return now, false
+	}
+	if now-w.beat >= beat {
+		w.beat = now
+		runtime.Gosched()
+		e.police(now)
+	}
+	return now, true
+}
+
+// receivePasses reports errnos after which a receiver goes on: an ICMP error concerns
+// what this socket once sent (a greeting's answer), not what comes.
+func receivePasses(errno syscall.Errno) bool {
+	switch errno {
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
+		return true
+	}
+	return passing(errno)
+}
+
+// udpRxSet receives the datagrams of many flows on one locked thread: one call per flow
+// that has any, then the next.
+type udpRxSet struct {
+	e     *Engine
+	i     int
+	lanes []rxLane
+	queue ring
+	live  int
+	poll  *osnet.Poller
+	beat  int64
+	quiet int64 // when the last datagram of any of its flows came
+}
+
+type rxLane struct {
+	s     *stream
+	in    *osnet.DatagramReceiver
+	state laneState
+}
+
+func newUDPRxSet(part []*stream, i int) (*udpRxSet, error) {
+	w := &udpRxSet{e: part[0].e, i: i, lanes: make([]rxLane, len(part)), live: len(part)}
+	p, err := osnet.NewPoller()
+	if err != nil {
+		return nil, err
+	}
+	w.poll = p
+	w.queue.init(len(part))
+	for k, s := range part {
+		fd, err := s.Conn.Detach()
+		if err == nil {
+			err = p.Add(fd, int32(k), false)
+		}
+		var in *osnet.DatagramReceiver
+		if err == nil {
+			in, err = w.e.newReceiver(fd, 1)
+		}
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		w.lanes[k] = rxLane{s: s, in: in}
+	}
+	return w, nil
+}
+
+func (w *udpRxSet) sends() bool { return false }
+func (w *udpRxSet) kick()       { w.poll.Wake() }
+func (w *udpRxSet) close()      { w.poll.Close() }
+
+func (w *udpRxSet) run() {
+	defer w.e.pin(w.i, false)()
+	for k := range w.lanes {
+		w.enqueue(int32(k))
+	}
+	for now := w.e.now(); w.live > 0 && w.e.receiving(w.quiet, now); {
+		now = w.turn()
+	}
+	for k := range w.lanes {
+		w.lanes[k].s.leftReceiving()
+	}
+}
+
+func (w *udpRxSet) enqueue(k int32) {
+	w.lanes[k].state = queued
+	w.queue.push(k)
+}
+
+// turn looks for events, then gives every queued flow one call.
+func (w *udpRxSet) turn() int64 {
+	timeout := time.Duration(0)
+	if w.queue.n == 0 {
+		if timeout = callTimeout; w.e.stopRecv.Load() {
+			timeout = tailTimeout
+		}
+	}
+	for _, r := range w.poll.Wait(timeout) {
+		if k := r >> 1; w.lanes[k].state == waiting {
+			w.enqueue(k)
+		}
+	}
+	now := w.e.now()
+	for range w.queue.n {
+		now = w.readOne(w.queue.pop())
+	}
+	if now-w.beat >= beat {
+		w.beat = now
+		runtime.Gosched()
+		w.e.police(now)
+	}
+	return now
+}
+
+func (w *udpRxSet) readOne(k int32) int64 {
+	l := &w.lanes[k]
+	n, errno := l.in.Receive()
+	now := w.e.now()
+	switch {
+	case errno == unix.EAGAIN:
+		l.state = waiting
+	case errno == 0:
+		l.s.takeBatch(l.in, n, now)
+		w.quiet = max(w.quiet, l.s.rx.quiet)
+		w.enqueue(k)
+	case receivePasses(errno):
+		w.enqueue(k)
+	default:
+		l.s.end(receiveError(errno))
+		l.state = over
+		w.live--
+	}
+	return now
+}
