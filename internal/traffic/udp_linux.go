@@ -22,8 +22,6 @@ const (
 	superBytes     = 65507
 	// plainBatch is how many datagrams one sendmmsg takes when nothing paces.
 	plainBatch = 64
-	// sharedBytes is the memory for datagrams of all unpaced flows of one worker.
-	sharedBytes = 8 << 20
 	// A receiver's messages a call: whole super-packets, or single datagrams.
 	coalescedMessages = 8
 	plainMessages     = 64
@@ -90,28 +88,30 @@ func (e *Engine) addSenders(group []*stream) error {
 }
 
 // udpTx sends the datagrams of its flows on one locked thread, in the order of their due
-// times, so that a thousand paced flows are one sleeping thread.
+// times, so that a thousand paced flows are one sleeping thread. They share one set of
+// buffers: all payload is the same, and the headers are written anew for each call.
 type udpTx struct {
-	e     *Engine
-	i     int
-	lanes []txLane
-	due   dueHeap
-	live  int
-	rate  int64 // that the lanes follow
-	tid   atomic.Int64
-	beat  int64 // when it last went through the scheduler
-	ts    unix.Timespec
-	poll  [1]unix.PollFd
+	e       *Engine
+	i       int
+	lanes   []txLane
+	due     dueHeap
+	live    int
+	rate    int64 // that the lanes follow
+	out     *osnet.DatagramSender
+	planned int64 // burst that out is for
+	count   int   // datagrams that out takes
+	icmp    int64 // answers of out that were counted
+	tid     atomic.Int64
+	beat    int64 // when it last went through the scheduler
+	ts      unix.Timespec
+	poll    [1]unix.PollFd
 }
 
 // txLane is one flow of a udpTx.
 type txLane struct {
 	s       *stream
 	fd      int
-	out     *osnet.DatagramSender
-	planned int64 // that out is for
-	count   int   // datagrams that out takes
-	tooLong int   // refusals for the size, one after the other
+	tooLong int // refusals for the size, one after the other
 }
 
 func newUDPTx(part []*stream, i int) (*udpTx, error) {
@@ -136,7 +136,7 @@ func (w *udpTx) full() int {
 		per := max(1, min(superDatagrams, superBytes/size))
 		n = per * max(1, min(callDatagrams/superDatagrams, superBytes/(per*size)))
 	}
-	return max(1, min(n, sharedBytes/len(w.lanes)/size))
+	return n
 }
 
 // segments reports whether segmentation offload is to be used where a call has several
@@ -145,15 +145,19 @@ func (e *Engine) segments() bool {
 	return e.cfg.UDP.Offload != plan.OffloadOff && osnet.Capabilities().Segment
 }
 
-// fit makes the lane's sender for the burst that is planned now.
-func (w *udpTx) fit(l *txLane) error {
-	u, size := l.s.tx, w.e.cfg.BlockSize
-	if l.out != nil && l.planned == u.pace.planned {
+// fit makes the buffers for the burst that is planned now: that of all flows, as they
+// have one rate.
+func (w *udpTx) fit(planned int64) error {
+	if w.out != nil && w.planned == planned {
 		return nil
 	}
-	count := int(max(1, min(u.pace.planned, callDatagrams, int64(callBytes/size))))
-	if l.out == nil || count != l.count {
-		out, err := osnet.NewDatagramSender(l.fd, size, count, w.e.segments() && count > 1)
+	size := w.e.cfg.BlockSize
+	count := int(max(1, min(planned, callDatagrams, int64(callBytes/size))))
+	if w.out == nil || count != w.count {
+		out, err := osnet.NewDatagramSender(w.lanes[0].fd, size, count, w.e.segments() && count > 1)
+		for k := 1; k < len(w.lanes) && err == nil; k++ {
+			err = out.Add(w.lanes[k].fd)
+		}
 		if err != nil {
 			return fmt.Errorf("traffic: %w", err)
 		}
@@ -161,20 +165,20 @@ func (w *udpTx) fit(l *txLane) error {
 		for i := 1; i < count; i++ {
 			copy(out.Datagram(i), out.Datagram(0))
 		}
-		l.out, l.count = out, count
+		w.out, w.count, w.icmp = out, count, 0
 	}
-	l.planned = u.pace.planned
-	w.tellOffload(l)
+	w.planned = planned
+	w.tellOffload()
 	return nil
 }
 
 // tellOffload says when segmentation was asked for and is not used.
-func (w *udpTx) tellOffload(l *txLane) {
-	if w.e.cfg.UDP.Offload != plan.OffloadOn || l.out.Segmented() {
+func (w *udpTx) tellOffload() {
+	if w.e.cfg.UDP.Offload != plan.OffloadOn || w.out.Segmented() {
 		return
 	}
 	why := "this system or the way to the peer does not offer it"
-	if l.count == 1 {
+	if w.count == 1 {
 		why = "a burst at this rate holds one datagram only"
 	}
 	w.e.u.later(result.Notice{
@@ -214,7 +218,7 @@ func (w *udpTx) begin(now int64) {
 	for k := range w.lanes {
 		l := &w.lanes[k]
 		l.s.follow(now)
-		if err := w.fit(l); err != nil {
+		if err := w.fit(l.s.tx.pace.planned); err != nil {
 			w.live--
 			l.s.end(err)
 			continue
@@ -274,32 +278,33 @@ func (w *udpTx) wait(l *txLane, at, now int64) {
 // again, or −1 when it is over.
 func (w *udpTx) send(l *txLane, now int64) int64 {
 	s := l.s
-	n, wait := s.nextDatagrams(now, l.count)
+	n, wait := s.nextDatagrams(now, w.count)
 	if n == 0 {
 		if wait < 0 {
 			return -1
 		}
 		return now + wait
 	}
-	if l.planned != s.tx.pace.planned { // steered
-		if err := w.fit(l); err != nil {
+	if w.planned != s.tx.pace.planned { // steered
+		if err := w.fit(s.tx.pace.planned); err != nil {
 			s.end(err)
 			return -1
 		}
-		n = min(n, l.count)
+		n = min(n, w.count)
 	}
+	w.out.Use(l.fd)
 	mono := w.e.monoAt(now)
 	for i := range n {
-		s.stamp(l.out.Datagram(i), i, mono)
+		s.stamp(w.out.Datagram(i), i, mono)
 	}
-	sent, errno := l.out.Send(n)
+	sent, errno := w.out.Send(n)
 	after := w.e.now()
 	if sent > 0 {
 		l.tooLong = 0
 		s.sentDatagrams(sent, after)
 		s.largestBurst(sent)
 		if sent > 1 {
-			w.noteBatch(l, sent)
+			w.noteBatch(s.tx, sent)
 		}
 	}
 	if errno == 0 {
@@ -308,22 +313,21 @@ func (w *udpTx) send(l *txLane, now int64) int64 {
 	return w.refused(l, n-sent, errno, after)
 }
 
-func (w *udpTx) noteBatch(l *txLane, sent int) {
-	u := l.s.tx
-	if !l.out.Segmented() {
+func (w *udpTx) noteBatch(u *udpSender, sent int) {
+	if !w.out.Segmented() {
 		if !u.batched.Load() {
 			u.batched.Store(true)
 		}
 		return
 	}
-	if per := int64(min(sent, l.per())); per > u.segment.Load() {
+	if per := int64(min(sent, w.per())); per > u.segment.Load() {
 		u.segment.Store(per)
 	}
 }
 
-// per is how many datagrams a super-packet of the lane holds.
-func (l *txLane) per() int {
-	return max(1, min(superDatagrams, superBytes/l.s.e.cfg.BlockSize, l.count))
+// per is how many datagrams a super-packet holds.
+func (w *udpTx) per() int {
+	return max(1, min(superDatagrams, superBytes/w.e.cfg.BlockSize, w.count))
 }
 
 // refused deals with a call that did not send all of its datagrams, left of them.
@@ -331,15 +335,15 @@ func (w *udpTx) refused(l *txLane, left int, errno unix.Errno, now int64) int64 
 	s := l.s
 	switch sortRefusal(errno) {
 	case sendAgain:
-		w.tellOffload(l)
+		w.tellOffload()
 		if errno != unix.EAGAIN {
 			return now
 		}
 		return w.waitForRoom(l, now)
 	case sendRefused:
 		n := 1
-		if l.out.Segmented() {
-			n = min(left, l.per())
+		if w.out.Segmented() {
+			n = min(left, w.per())
 		}
 		s.refusedDatagrams(n)
 		if s.rate == 0 {
@@ -347,7 +351,9 @@ func (w *udpTx) refused(l *txLane, left int, errno unix.Errno, now int64) int64 
 		}
 		return now
 	case sendICMP:
-		if err := s.answeredByICMP(max(1, l.out.Refused()-s.tx.refusals)); err != nil {
+		n := max(1, w.out.Refused()-w.icmp)
+		w.icmp += n
+		if err := s.answeredByICMP(n); err != nil {
 			s.end(err)
 			return -1
 		}

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -36,25 +37,32 @@ func (e *Engine) addReceivers(group []*stream) error {
 	return nil
 }
 
-// newReceiver makes the buffers of one flow, or of the flows of one worker. Where the
-// system has no coalescing or no stamps, it does without and says so.
-func (e *Engine) newReceiver(fd, messages int) (*osnet.DatagramReceiver, error) {
+// newReceiver makes the buffers of one flow, or of all flows of a worker. Where the system
+// has no coalescing or no stamps, it does without and says so.
+func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	caps := osnet.Capabilities()
 	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff
-	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce {
+	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce && !e.noticed("offload-off") {
 		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
 	}
 	if !caps.Stamps && !e.noticed("stamps-user") {
 		e.notice("stamps-user", result.Info, "arrivals are timed by this program: this system does not stamp datagrams, so jitter and delay variation include its own scheduling")
 	}
-	if messages == 0 {
-		messages = plainMessages
-		if coalesce {
-			messages = coalescedMessages
-		}
+	messages := plainMessages
+	if coalesce {
+		messages = coalescedMessages
 	}
 	// A byte more than the test's datagrams: a longer one is then seen to be no such.
-	return osnet.NewDatagramReceiver(fd, e.cfg.BlockSize+1, messages, coalesce, caps.Stamps)
+	r, err := osnet.NewDatagramReceiver(fds[0], e.cfg.BlockSize+1, messages, coalesce, caps.Stamps)
+	for _, fd := range fds[1:] {
+		if err == nil {
+			err = r.Add(fd)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("traffic: %w", err)
+	}
+	return r, nil
 }
 
 // takeBatch counts the messages of one call, read at now.
@@ -90,7 +98,7 @@ func newUDPRx(s *stream, i int) (*udpRx, error) {
 	if err := osnet.SetBlocking(fd, callTimeout); err != nil {
 		return nil, err
 	}
-	in, err := s.e.newReceiver(fd, 0)
+	in, err := s.e.newReceiver([]int{fd})
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +168,7 @@ type udpRxSet struct {
 	e     *Engine
 	i     int
 	lanes []rxLane
+	in    *osnet.DatagramReceiver // of all lanes
 	queue ring
 	live  int
 	poll  *osnet.Poller
@@ -169,32 +178,35 @@ type udpRxSet struct {
 
 type rxLane struct {
 	s     *stream
-	in    *osnet.DatagramReceiver
+	fd    int
 	state laneState
 }
 
 func newUDPRxSet(part []*stream, i int) (*udpRxSet, error) {
 	w := &udpRxSet{e: part[0].e, i: i, lanes: make([]rxLane, len(part)), live: len(part)}
+	w.queue.init(len(part))
+	fds := make([]int, len(part))
+	for k, s := range part {
+		fd, err := s.Conn.Detach()
+		if err != nil {
+			return nil, err
+		}
+		fds[k], w.lanes[k] = fd, rxLane{s: s, fd: fd}
+	}
+	in, err := w.e.newReceiver(fds)
+	if err != nil {
+		return nil, err
+	}
 	p, err := osnet.NewPoller()
 	if err != nil {
 		return nil, err
 	}
-	w.poll = p
-	w.queue.init(len(part))
-	for k, s := range part {
-		fd, err := s.Conn.Detach()
-		if err == nil {
-			err = p.Add(fd, int32(k), false)
-		}
-		var in *osnet.DatagramReceiver
-		if err == nil {
-			in, err = w.e.newReceiver(fd, 1)
-		}
-		if err != nil {
+	w.in, w.poll = in, p
+	for k, fd := range fds {
+		if err := p.Add(fd, int32(k), false); err != nil {
 			p.Close()
 			return nil, err
 		}
-		w.lanes[k] = rxLane{s: s, in: in}
 	}
 	return w, nil
 }
@@ -248,13 +260,14 @@ func (w *udpRxSet) turn() int64 {
 
 func (w *udpRxSet) readOne(k int32) int64 {
 	l := &w.lanes[k]
-	n, errno := l.in.Receive()
+	w.in.Use(l.fd)
+	n, errno := w.in.Receive()
 	now := w.e.now()
 	switch {
 	case errno == unix.EAGAIN:
 		l.state = waiting
 	case errno == 0:
-		l.s.takeBatch(l.in, n, now)
+		l.s.takeBatch(w.in, n, now)
 		w.quiet = max(w.quiet, l.s.rx.quiet)
 		w.enqueue(k)
 	case receivePasses(errno):
