@@ -22,7 +22,8 @@ type Conn struct {
 	rc            syscall.RawConn // of nc; nil when nc has no descriptor (tests)
 	local, remote result.Addr     // as they were when c was made
 
-	shared *sharedConn // nc, when the stream shares its socket with others
+	shared   *sharedConn           // nc, when the stream shares its socket with others
+	messages *[controlWords]uint64 // control messages of ReadDatagrams, made at its first call
 
 	mu       sync.RWMutex // held for reading while a method uses fd, so that Close cannot free it under it
 	detached bool         // fd is ours and nc is closed

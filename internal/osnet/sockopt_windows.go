@@ -143,6 +143,11 @@ func probe() Caps {
 		c.UserTimeout = optUserTimeout.set(uintptr(s), 1000) == nil
 		_ = windows.Closesocket(s)
 	}
+	if s, err := windows.Socket(windows.AF_INET, windows.SOCK_DGRAM, windows.IPPROTO_UDP); err == nil {
+		c.Segment = setSegment(uintptr(s), 1000) == nil
+		c.Coalesce = setCoalesce(uintptr(s), true) == nil
+		_ = windows.Closesocket(s)
+	}
 	c.TCPInfo = hasTCPInfo()
 	usable, err := usableCPUs()
 	c.Affinity = err == nil && len(usable) > 0

@@ -2,6 +2,7 @@ package osnet
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 
@@ -61,7 +62,7 @@ func (c *Conn) SetDontFragment(on bool) error {
 
 // SetCoalesce lets the system hand over several datagrams of one length as one message
 // (UDP_GRO, UDP_RECV_MAX_COALESCED_SIZE). Only a reader that asks for the length gets
-// along with it: on Linux a DatagramReceiver.
+// along with it: a DatagramReceiver or ReadDatagrams.
 func (c *Conn) SetCoalesce(on bool) error {
 	return c.option("coalesce", "", func(fd uintptr) error { return setCoalesce(fd, on) })
 }
@@ -81,14 +82,33 @@ func (c *Conn) SetStamps() error {
 	return c.option("stamps", "", setStamps)
 }
 
-// ReadStamped reads one datagram and tells when the kernel had it (ns of CLOCK_REALTIME),
-// 0 when that is not known: only streams that share a socket (Shared) have it here.
-func (c *Conn) ReadStamped(b []byte) (n int, stamp int64, err error) {
+// ReadDatagrams waits for a datagram as Net's Read does, within its deadline, for
+// systems and sockets without a DatagramReceiver. With SetCoalesce it may be several:
+// segment is then the length of each but the last, otherwise 0. stamp is when the kernel
+// had it (SetStamps), in ns of CLOCK_REALTIME, 0 when that is not known. What does not
+// fit b is lost. It belongs to one goroutine and does not work after Detach.
+func (c *Conn) ReadDatagrams(b []byte) (n, segment int, stamp int64, err error) {
 	if c.shared != nil {
-		return c.shared.readStamped(b)
+		n, stamp, err = c.shared.readStamped(b)
+		return n, 0, stamp, err
 	}
-	n, err = c.nc.Read(b)
-	return n, 0, err
+	u, ok := c.nc.(*net.UDPConn)
+	if !ok {
+		n, err = c.nc.Read(b)
+		return n, 0, 0, err
+	}
+	if c.messages == nil {
+		c.messages = new([controlWords]uint64)
+	}
+	n, left, _, from, err := u.ReadMsgUDPAddrPort(b, wordBytes(c.messages[:]))
+	if err != nil && !(isMessageCut(err) && from.IsValid()) {
+		return 0, 0, 0, err
+	}
+	a := packetInfo(c.messages[:], left)
+	if a.segment >= n {
+		a.segment = 0
+	}
+	return n, a.segment, a.at, nil
 }
 
 // option wraps a refusal in an *OptionError.

@@ -25,3 +25,5 @@ func putInfoAddr4(p unsafe.Pointer, a [4]byte) { (*unix.Inet4Pktinfo)(p).Spec_ds
 func isStamp(kind int32) bool {
 	return kind == unix.SO_TIMESTAMPNS_NEW || kind == unix.SO_TIMESTAMPNS_OLD
 }
+
+func isSegment(level, kind int32) bool { return level == unix.IPPROTO_UDP && kind == unix.UDP_GRO }

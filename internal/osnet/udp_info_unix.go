@@ -21,25 +21,24 @@ func setPacketInfo(fd uintptr, v6 bool) error {
 	return setInt(fd, unix.IPPROTO_IP, recvInfo4, 1)
 }
 
-// packetInfo reads the local address and the time stamp out of n bytes of control messages.
-func packetInfo(control []uint64, n int) (to netip.Addr, at int64) {
+// packetInfo reads what n bytes of control messages say about a datagram.
+func packetInfo(control []uint64, n int) (a arrival) {
 	if n == 0 {
-		return to, 0
+		return a
 	}
 	for c := (controlWalk{at: unsafe.Pointer(&control[0]), left: n}); c.next(); {
 		switch {
 		case c.level == unix.IPPROTO_IPV6 && c.kind == unix.IPV6_PKTINFO && c.size >= unix.SizeofInet6Pktinfo:
-			to = netip.AddrFrom16((*unix.Inet6Pktinfo)(c.data).Addr)
+			a.to = netip.AddrFrom16((*unix.Inet6Pktinfo)(c.data).Addr)
 		case c.level == unix.IPPROTO_IP && c.kind == gotInfo4 && c.size >= sizeInfo4:
-			to = infoAddr4(c.data)
+			a.to = infoAddr4(c.data)
 		case c.level == unix.SOL_SOCKET && isStamp(c.kind):
-			at = stampOf(c.data, c.size)
+			a.at = stampOf(c.data, c.size)
+		case isSegment(c.level, c.kind):
+			a.segment = int(*(*int32)(c.data))
 		}
 	}
-	if to.IsMulticast() {
-		return netip.Addr{}, at // nothing can be sent from there
-	}
-	return to, at
+	return a
 }
 
 // sourceControl builds the message that chooses the source address. IPv4 has its own

@@ -31,7 +31,7 @@ const (
 	sizeInfo6 = unsafe.Sizeof(windows.IN6_PKTINFO{})
 )
 
-func packetInfo(control []uint64, n int) (to netip.Addr, at int64) {
+func packetInfo(control []uint64, n int) (a arrival) {
 	left, p := uintptr(n), unsafe.Pointer(&control[0])
 	for left >= cmsgHead {
 		h := (*windows.WSACMSGHDR)(p)
@@ -41,9 +41,11 @@ func packetInfo(control []uint64, n int) (to netip.Addr, at int64) {
 		data, size := unsafe.Add(p, cmsgHead), h.Len-cmsgHead
 		switch {
 		case h.Level == windows.IPPROTO_IP && h.Type == windows.IP_PKTINFO && size >= sizeInfo4:
-			to = netip.AddrFrom4((*windows.IN_PKTINFO)(data).Addr)
+			a.to = netip.AddrFrom4((*windows.IN_PKTINFO)(data).Addr)
 		case h.Level == windows.IPPROTO_IPV6 && h.Type == windows.IPV6_PKTINFO && size >= sizeInfo6:
-			to = netip.AddrFrom16((*windows.IN6_PKTINFO)(data).Addr)
+			a.to = netip.AddrFrom16((*windows.IN6_PKTINFO)(data).Addr)
+		case h.Level == windows.IPPROTO_UDP && h.Type == windows.UDP_COALESCED_INFO && size >= 4:
+			a.segment = int(*(*uint32)(data))
 		}
 		step := (h.Len + ptrSize - 1) &^ (ptrSize - 1)
 		if step >= left {
@@ -52,10 +54,10 @@ func packetInfo(control []uint64, n int) (to netip.Addr, at int64) {
 		left -= step
 		p = unsafe.Add(p, step)
 	}
-	if to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return netip.Addr{}, 0
+	if a.to == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		a.to = netip.Addr{} // nothing can be sent from there
 	}
-	return to, 0
+	return a
 }
 
 func sourceControl(control []uint64, from netip.Addr) int {

@@ -15,6 +15,13 @@ import (
 // and a time stamp, each at most 48 bytes, in units that are aligned as they must be.
 const controlWords = 16
 
+// arrival is what control messages say about a datagram.
+type arrival struct {
+	to      netip.Addr // the local address that it was sent to
+	at      int64      // ns of CLOCK_REALTIME, 0 = not told
+	segment int        // bytes of each of the datagrams that came as one, 0 = it is one
+}
+
 // PacketConn is the wildcard UDP socket of a server: it knows to which of this
 // machine's addresses a datagram was sent, so that the answer can come from there.
 // Read belongs to one goroutine at a time; everything else may be called by any.
@@ -66,11 +73,14 @@ func (p *PacketConn) Read(b []byte) (n int, from netip.AddrPort, to netip.Addr, 
 		return 0, netip.AddrPort{}, netip.Addr{}, 0, err
 	}
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-	to, at = packetInfo(p.control[:], left)
-	if to = to.Unmap(); to.Is6() && to.IsLinkLocalUnicast() {
+	a := packetInfo(p.control[:], left)
+	switch to = a.to.Unmap(); {
+	case to.IsMulticast():
+		to = netip.Addr{} // nothing can be sent from there
+	case to.Is6() && to.IsLinkLocalUnicast():
 		to = to.WithZone(from.Addr().Zone())
 	}
-	return n, from, to, at, nil
+	return n, from, to, a.at, nil
 }
 
 // Write sends b to to, from this machine's address from; when that is invalid, or the

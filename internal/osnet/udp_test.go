@@ -199,8 +199,8 @@ func TestShared(t *testing.T) {
 	}
 	for i, c := range servers {
 		for k := range each {
-			n, at, err := c.ReadStamped(b)
-			if err != nil || string(b[:n]) != fmt.Sprint(i, k) || p.stamps != (at != 0) {
+			n, segment, at, err := c.ReadDatagrams(b)
+			if err != nil || segment != 0 || string(b[:n]) != fmt.Sprint(i, k) || p.stamps != (at != 0) {
 				t.Fatalf("stream %d: %q, stamp %d, %v", i, b[:n], at, err)
 			}
 		}
@@ -355,5 +355,89 @@ func TestSharedOptions(t *testing.T) {
 	want, werr := like.UsableDatagram()
 	if own != want || (err == nil) != (werr == nil) {
 		t.Errorf("usable %d, %v; a socket of its own says %d, %v", own, err, want, werr)
+	}
+}
+
+// The way of systems without batches: several datagrams in one write, several in one read.
+func TestReadDatagrams(t *testing.T) {
+	p := wildcard(t, "127.0.0.1:0")
+	c := dialUDP(t, p, "127.0.0.1")
+	say(t, c, "hello")
+	b := make([]byte, 64<<10)
+	_, from, _, _, err := p.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	can := Capabilities()
+	if err := c.SetStamps(); (err == nil) != can.Stamps {
+		t.Errorf("SetStamps: %v", err)
+	}
+	const size, count = 100, 10
+	all := []byte(strings.Repeat("0123456789", size*count/10))
+	if can.Coalesce {
+		if err := c.SetCoalesce(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if can.Segment {
+		if err := (&Conn{nc: p.u, rc: p.rc}).SetSegment(size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Write(all, from, netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		for i := range count {
+			if _, err := p.Write(all[i*size:(i+1)*size], from, netip.Addr{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var got []byte
+	for len(got) < len(all) {
+		n, segment, stamp, err := c.ReadDatagrams(b)
+		if err != nil || segment == 0 && n != size || segment != 0 && (segment != size || n <= size || !can.Coalesce) || can.Stamps != (stamp != 0) {
+			t.Fatalf("%d bytes in segments of %d, stamp %d, %v", n, segment, stamp, err)
+		}
+		got = append(got, b[:n]...)
+	}
+	if string(got) != string(all) {
+		t.Error("the bytes differ")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := c.ReadDatagrams(b); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// The message that chooses a source has the form of the one that tells it.
+func TestSourceControl(t *testing.T) {
+	for _, a := range []string{"127.0.0.3", "fd77::1", "fe80::1"} {
+		from := netip.MustParseAddr(a)
+		var room [controlWords]uint64
+		room[controlWords-1] = 1 // what was there before does not matter
+		n := sourceControl(room[:], from)
+		if n <= 0 || n%8 != 0 || n > 8*controlWords {
+			t.Fatalf("%v: %d bytes", from, n)
+		}
+		if got := packetInfo(room[:], n); got != (arrival{to: from}) {
+			t.Errorf("%v: %+v", from, got)
+		}
+		// A cut or damaged message is left alone.
+		for k := range n {
+			_ = packetInfo(room[:], k)
+		}
+	}
+}
+
+func TestClocksAgreeWithTheTimeOfDay(t *testing.T) {
+	first := Monotonic()
+	if diff := time.Since(time.Unix(0, RealOffset()+Monotonic())); diff.Abs() > time.Second {
+		t.Errorf("off by %v", diff)
+	}
+	if now := Monotonic(); now < first {
+		t.Errorf("runs backwards: %d, %d", first, now)
 	}
 }

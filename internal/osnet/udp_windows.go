@@ -26,8 +26,8 @@ func setSegment(fd uintptr, size int) error {
 	return known(setInt(fd, windows.IPPROTO_UDP, windows.UDP_SEND_MSG_SIZE, size))
 }
 
-// setCoalesce is UDP receive offload (URO, Windows 11 24H2); the value is the most that
-// one message may hold.
+// setCoalesce lets the stack merge datagrams (URO, Windows 10 2004); the value is the
+// most that one message may hold.
 func setCoalesce(fd uintptr, on bool) error {
 	v := 0
 	if on {
