@@ -96,13 +96,19 @@ func TestHostList(t *testing.T) {
 }
 
 func TestThreshold(t *testing.T) {
-	for _, bad := range []string{"", "5G", ">= fast", "=> 5G", ">= 5 GB"} {
-		if th, err := parseThreshold(bad); err == nil {
+	for _, bad := range []string{"", "5G", ">= fast", "=> 5G", ">= 5 GB", "loss <= 2", "speed >= 1M", "jitter <= 5", "loss <= 0.1%,", "rate >= 1M loss <= 1%"} {
+		if th, err := parseThresholds(bad, true); err == nil {
 			t.Errorf("%q was read as %+v", bad, th)
 		}
 	}
 	rate := func(v float64) *result.Run {
 		return &result.Run{Sums: []result.Sum{{Direction: result.Up, Goodput: &v}}}
+	}
+	udp := func(loss, jitter, pdv float64) *result.Run {
+		return &result.Run{Test: result.Test{Transport: "udp"}, Sums: []result.Sum{{Direction: result.Up, UDP: &result.UDPStream{
+			Loss:     &result.UDPLoss{Sent: 1e6, Lost: int64(loss * 1e6)},
+			Received: &result.UDPReceived{Jitter: &result.Jitter{Mean: jitter}, PDV: &result.Quantiles{P99: pdv}},
+		}}}}
 	}
 	e := &env{Std: Std{Err: nopWriter{}}}
 	for _, c := range []struct {
@@ -116,13 +122,22 @@ func TestThreshold(t *testing.T) {
 		{"<= 1M", rate(1e6), exitOK},
 		{"< 1M", rate(2e6), exitMissed},
 		{">= 1M", &result.Run{Sums: []result.Sum{{Direction: result.Up}}}, exitInconclusive},
+		{"loss <= 0.1%", udp(0.001, 0, 0), exitOK},
+		{"loss <= 0.1%", udp(0.0011, 0, 0), exitMissed},
+		{"loss<1e-3", udp(0.001, 0, 0), exitMissed},
+		{"jitter <= 5ms", udp(0, 0.005, 0), exitOK},
+		{"Jitter <= 5ms , loss <= 1%", udp(0, 0.006, 0), exitMissed},
+		{"pdv < 10ms", udp(0, 0, 0.02), exitMissed},
+		{"loss <= 1%, rate >= 1M", udp(0, 0, 0), exitInconclusive},
+		{"rate >= 1M, loss <= 1%", udp(0.5, 0, 0), exitInconclusive},
+		{"loss <= 1%", rate(1e6), exitInconclusive},
 	} {
-		th, err := parseThreshold(c.text)
+		th, err := parseThresholds(c.text, true)
 		if err != nil {
 			t.Errorf("%q: %v", c.text, err)
 			continue
 		}
-		if got := exitCode(th.check(e, c.run, nil)); got != c.want {
+		if got := exitCode(checkAll(th, e, c.run, nil)); got != c.want {
 			t.Errorf("%q: exit %d, want %d", c.text, got, c.want)
 		}
 	}

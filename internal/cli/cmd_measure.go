@@ -3,16 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/runner"
-	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -21,18 +20,19 @@ import (
 type testOptions struct {
 	up, down, both bool
 	plan           plan.Plan
+	udp            udpOptions
 	copyMode       bool
 	window         string
 	affinity       []int
 	ipv4, ipv6     bool
-	expect         string
+	expect         []string
 	pause          time.Duration
 	plain          bool // no extension: behave as a plain iperf3 client
 	noStore        bool
 	out            outputOptions
 }
 
-const testLong = `Measure TCP towards HOST, up and then down, and say how fast it is.
+const testLong = `Measure TCP (or UDP: -u) towards HOST, up and then down, and say how fast it is.
 
 HOST is a name, an address, an IPv6 address with a zone, or "self". Several hosts,
 or @FILE with one a line, are measured one after the other and end in one table.
@@ -40,7 +40,16 @@ The peer may be an iperf3 server (3.1 … 3.21) or "fullbore serve"; a fullbore 
 lets both ends' counters be shown while the test runs.
 
 Traffic: as much as the path carries for 10 s in each direction (a 10 Gbit/s path:
-about 25 GB in all). Bound it with -t, -n, -b, --max-bytes or --max-rate.`
+about 25 GB in all). Bound it with -t, -n, -b, --max-bytes or --max-rate.
+
+UDP needs a rate, since it does not find one by itself: -b 100M is payload per
+stream (as iperf3's -b; --total-bitrate is for all of them), -b 1G@l1 counts headers
+and gaps, -b 95% is of the link's speed, --pps counts datagrams, -b auto finds a rate
+that loses nothing first. The result is what was delivered; loss is told with its
+bound and with who lost it.
+
+--expect takes terms separated by commas: rate (the default), and of UDP loss,
+jitter (RFC 3550, mean) and pdv (delay variation, p99).`
 
 const testExample = `  fullbore test self
   fullbore test 192.0.2.2
@@ -48,7 +57,11 @@ const testExample = `  fullbore test self
   fullbore test 192.0.2.2 --window 8M --cc bbr
   fullbore test fe80::1%eth0 --json > run.json
   fullbore test @hosts.txt -t 30 --csv
-  fullbore test 192.0.2.2 --expect '>= 9 Gbit/s'   exit code 1 when missed`
+  fullbore test 192.0.2.2 --expect '>= 9 Gbit/s'   exit code 1 when missed
+  fullbore test 192.0.2.2 -u -b 100M               UDP, 100 Mbit/s of payload
+  fullbore test 192.0.2.2 -u -b 95% --down         95 % of the link's speed
+  fullbore test 192.0.2.2 -u --pps 50 -l 200 -t 60 --grade voice=30ms/1%
+  fullbore test 192.0.2.2 -u -b 10M --expect 'loss <= 0.1%, jitter <= 5ms'`
 
 func newTestCmd(e *env) *cobra.Command {
 	o := &testOptions{}
@@ -58,7 +71,9 @@ func newTestCmd(e *env) *cobra.Command {
 		Long:    testLong,
 		Example: testExample,
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return e.runTest(cmd.Context(), o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.runTest(cmd.Context(), o, args, cmd.Flags().Changed)
+		},
 	}
 	o.addFlags(cmd)
 	return cmd
@@ -76,11 +91,18 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.IntVarP(&p.Streams, "streams", "P", 1, "streams per direction (iperf3 peers: up to 128; fullbore: 10000)")
 	f.VarP(durationFlag{&p.Omit}, "omit", "O", "warm-up that is not counted")
 	f.VarP(durationFlag{&p.Interval}, "interval", "i", "time between reports (default 1s)")
-	f.VarP(rateFlag{&p.Bitrate}, "bitrate", "b", "payload rate per stream, e.g. 100M (default: unlimited)")
+	f.BoolVarP(&o.udp.udp, "udp", "u", false, "UDP instead of TCP; needs a rate")
+	f.VarP(rateSpecFlag{&o.udp.rate}, "bitrate", "b", "payload rate per stream, e.g. 100M (TCP's default: unlimited); UDP also 1G@l1, 95%, auto")
+	f.Var(rateSpecFlag{&o.udp.total}, "total-bitrate", "rate of all streams together, as -b")
+	f.Float64Var(&o.udp.pps, "pps", 0, "UDP: datagrams per second and stream, instead of a bit rate")
+	f.StringVar(&o.udp.pacing, "pacing", "", "UDP: how closely due times are kept: frugal (bursts of 0.5 ms, least CPU) or precise (spins, a core per sender) (default: bursts of 50 µs)")
+	f.StringVar(&o.udp.offload, "offload", "", "UDP: segmentation offload here, on or off (default: where it can be had; off makes the count of drops exact)")
+	f.BoolVar(&o.udp.frag, "allow-fragments", false, "UDP: let datagrams be larger than the path's packet")
+	f.StringArrayVar(&o.udp.grades, "grade", nil, "UDP: bounds of a grade, e.g. voice=30ms/1%, or good and usable: voice=10ms/0.5%,30ms/1% (repeatable)")
 	f.IntVar(&p.Burst, "burst", 0, "blocks sent back to back when paced")
 	f.Var(rateFlag{&p.FQRate}, "fq-rate", "let the kernel pace each stream at this rate")
 	f.StringVarP(&o.window, "window", "w", "", "socket buffers on both ends, e.g. 8M; 2x = twice the system's autotuning maximum")
-	f.VarP(sizeFlagInt{&p.BlockSize}, "length", "l", "bytes per write (default 128K)")
+	f.VarP(sizeFlagInt{&p.BlockSize}, "length", "l", "bytes per write (default 128K); UDP: payload of a datagram (default: what fills a packet of the path)")
 	f.IntVarP(&p.MSS, "mss", "M", 0, "maximum segment size")
 	f.BoolVarP(&p.NoDelay, "no-delay", "N", false, "set TCP_NODELAY")
 	f.StringVarP(&p.Congestion, "cc", "C", "", "congestion control on both ends, e.g. cubic, bbr")
@@ -99,7 +121,7 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.Var(sizeFlag{&p.MaxBytes}, "max-bytes", "stop when so many payload bytes have moved")
 	f.Var(rateFlag{&p.MaxRate}, "max-rate", "never go above this rate, all streams together")
 	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
-	f.StringVar(&o.expect, "expect", "", "threshold for every direction, e.g. '>= 5 Gbit/s'; exit code 1 when missed")
+	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts (default 2s)")
 	f.BoolVar(&o.plain, "no-extension", false, "speak plain iperf3 even to a fullbore server")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
@@ -126,7 +148,10 @@ func (o *testOptions) plans(host string) ([]plan.Plan, error) {
 	if o.plain {
 		p.Extension = "off"
 	}
-	if !o.copyMode {
+	if err := o.udp.apply(&p); err != nil {
+		return nil, err
+	}
+	if !o.copyMode && !o.udp.udp {
 		p.Send, p.Receive = plan.SendCheapest, plan.Discard
 		p.RemoteDiscard = true
 	}
@@ -157,16 +182,27 @@ func (o *testOptions) plans(host string) ([]plan.Plan, error) {
 	return out, nil
 }
 
-func (e *env) runTest(ctx context.Context, o *testOptions, args []string) error {
+func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given func(flag string) bool) error {
 	hosts, err := hostList(args)
 	if err != nil {
 		return err
 	}
-	var want *threshold
-	if o.expect != "" {
-		if want, err = parseThreshold(o.expect); err != nil {
+	if err := o.udp.check(hosts[0], o.tcpOnly(given)); err != nil {
+		return err
+	}
+	if o.udp.rate.auto && (o.plan.Bytes > 0 || o.plan.MaxBytes > 0) {
+		return usagef("-b auto finds a rate by sending: it does not go with -n or --max-bytes")
+	}
+	var want wishes
+	for _, w := range o.expect {
+		ts, err := parseThresholds(w, o.udp.udp)
+		if err != nil {
 			return err
 		}
+		want.thresholds = append(want.thresholds, ts...)
+	}
+	if want.profiles, err = profiles(o.udp.grades); err != nil {
+		return err
 	}
 	var plans [][]plan.Plan
 	for _, h := range hosts {
@@ -191,7 +227,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string) error 
 		if i > 0 && !sleep(ctx, pause) {
 			break
 		}
-		errs = append(errs, e.testHost(ctx, hosts[i], plans[i], want, out)...)
+		errs = append(errs, e.testHost(ctx, hosts[i], plans[i], &o.udp, want, out)...)
 		if ctx.Err() != nil {
 			break
 		}
@@ -202,8 +238,25 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string) error 
 	return worst(errs)
 }
 
+// tcpOnly are the options given that mean nothing for UDP.
+func (o *testOptions) tcpOnly(given func(flag string) bool) []string {
+	var out []string
+	for _, flag := range []string{"copy", "mss", "no-delay", "cc", "mptcp", "fq-rate"} {
+		if given(flag) {
+			out = append(out, "--"+flag)
+		}
+	}
+	return out
+}
+
+// wishes are what the reader wants a run to be judged by.
+type wishes struct {
+	thresholds []threshold
+	profiles   []conclude.Profile
+}
+
 // testHost runs the plans of one host; "self" gets a server of its own.
-func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, want *threshold, out *output) []error {
+func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, udp *udpOptions, want wishes, out *output) []error {
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {
@@ -215,18 +268,31 @@ func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, want
 		}
 	}
 	var errs []error
+	var runs []*result.Run // to this host
 	for _, p := range plans {
-		r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
+		r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger(), Profiles: want.profiles}
+		err := udp.resolve(ctx, &p, runs)
+		if err == nil && udp.udp && udp.spec().auto {
+			var found *result.Notice
+			if found, err = e.findRate(ctx, r, &p, runs, out.say); found != nil {
+				r.Notices = []result.Notice{*found}
+			}
+		}
+		if err != nil {
+			e.printError(err)
+			return append(errs, &codeError{code: exitCode(err)})
+		}
 		run, err := out.measure(ctx, r, p)
 		if err != nil && run == nil {
 			return append(errs, err)
 		}
+		runs = append(runs, run)
 		var broke *result.Error
 		switch {
 		case errors.As(err, &broke):
 			errs = append(errs, &codeError{code: runExit(broke)})
-		case want != nil:
-			errs = append(errs, want.check(e, run, out))
+		case len(want.thresholds) > 0:
+			errs = append(errs, checkAll(want.thresholds, e, run, out))
 		}
 		if ctx.Err() != nil || broke != nil && runExit(broke) != exitBroken {
 			break // the next direction would fail alike
@@ -284,76 +350,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// threshold is an --expect: a comparison with a rate.
-type threshold struct {
-	op   string
-	rate units.BitRate
-	text string
-}
-
-func parseThreshold(s string) (*threshold, error) {
-	t := &threshold{text: s}
-	rest := strings.TrimSpace(s)
-	for _, op := range []string{">=", "<=", ">", "<"} {
-		if strings.HasPrefix(rest, op) {
-			t.op, rest = op, strings.TrimSpace(rest[len(op):])
-			break
-		}
-	}
-	if t.op == "" {
-		return nil, &UsageError{Msg: fmt.Sprintf("--expect %q: begin with >=, >, <= or <", s), Hints: []string{"for example: --expect '>= 5 Gbit/s'"}}
-	}
-	r, err := units.ParseRate(rest)
-	if err != nil {
-		return nil, usagef("--expect: %v", err)
-	}
-	t.rate = r
-	return t, nil
-}
-
-// check compares every direction's goodput; an unknown one is inconclusive. What came
-// of it goes to stderr and into the report.
-func (t *threshold) check(e *env, run *result.Run, out *output) error {
-	worst := exitOK
-	for _, s := range run.Sums {
-		item := result.Item{ID: "expect", Result: result.Pass}
-		switch {
-		case s.Goodput == nil:
-			item.Result = result.Inconclusive
-			item.Reasons = []string{fmt.Sprintf("expected %s: the receiver's rate %s → %s is not known", t.text, s.From, s.To)}
-			worst = max(worst, exitInconclusive)
-		case t.met(*s.Goodput):
-			item.Reasons = []string{fmt.Sprintf("expected %s, measured %s %s → %s", t.text, units.BitRate(*s.Goodput), s.From, s.To)}
-		default:
-			item.Result = result.Fail
-			item.Reasons = []string{fmt.Sprintf("missed: expected %s, measured %s %s → %s", t.text, units.BitRate(*s.Goodput), s.From, s.To)}
-			worst = max(worst, exitMissed)
-		}
-		if item.Result != result.Pass {
-			fmt.Fprintf(e.Err, "fullbore: %s\n", item.Reasons[0])
-		}
-		if out != nil {
-			out.items = append(out.items, item)
-		}
-	}
-	if worst == exitOK {
-		return nil
-	}
-	return &codeError{code: worst}
-}
-
-// met reports whether a rate satisfies the comparison.
-func (t *threshold) met(g float64) bool {
-	want := float64(t.rate)
-	switch t.op {
-	case ">=":
-		return g >= want
-	case ">":
-		return g > want
-	case "<=":
-		return g <= want
-	}
-	return g < want
 }

@@ -102,6 +102,13 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	return run, err
 }
 
+// say tells what happens before a run, to people only.
+func (out *output) say(text string) {
+	if out.ends() {
+		fmt.Fprintln(out.e.Out, text)
+	}
+}
+
 // liveRun shows the run on the terminal while it goes on, then leaves the plain end
 // block behind.
 func (out *output) liveRun(ctx context.Context, r *runner.Runner, p plan.Plan) (*result.Run, error) {

@@ -460,3 +460,11 @@ func ratio(r float64) string {
 	s := strconv.FormatFloat(r, 'e', 1, 64)
 	return strings.Replace(s, "e-0", "e-", 1)
 }
+
+// LossOf is what is known of the loss in direction d; nil when nothing is.
+func LossOf(run *result.Run, d result.Direction) *result.UDPLoss {
+	if !isUDP(run) || run.Sum(d) == nil {
+		return nil
+	}
+	return lossOf(run, look(run, d))
+}

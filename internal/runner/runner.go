@@ -31,6 +31,10 @@ type Runner struct {
 	SocketBase int
 	// Plain leaves the protocol's own words alone: no conclusions, no notices of ours.
 	Plain bool
+	// Notices are said at the start of each run: what its caller decided for it.
+	Notices []result.Notice
+	// Profiles are the uses that UDP runs are graded for; nil = conclude.Profiles().
+	Profiles []conclude.Profile
 }
 
 // Run runs one test. Every event goes to sink (nil = nobody) as it happens. The Run
@@ -46,6 +50,11 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 		return nil, err
 	}
 	rec := &recorder{sink: sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
+	if !r.Plain {
+		rec.before = func(run *result.Run) []result.Notice {
+			return append(append([]result.Notice(nil), r.Notices...), conclude.Before(run)...)
+		}
+	}
 	host := newHostView(ctx, p.Host, p.Family)
 	defer host.close()
 	tool := r.tool()
@@ -72,7 +81,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 		run.Err = broke
 	}
 	if !r.Plain {
-		for _, e := range conclude.Events(run) {
+		for _, e := range (conclude.With{Profiles: r.Profiles}).Events(run) {
 			if sink != nil {
 				sink.Event(e)
 			}
@@ -128,6 +137,8 @@ type recorder struct {
 	id      string
 	tool    result.Tool
 	started time.Time
+	// before gives the notices that follow a run's start; nil = none.
+	before func(*result.Run) []result.Notice
 }
 
 // Event implements result.Sink.
@@ -139,6 +150,17 @@ func (c *recorder) Event(e result.Event) {
 		head.Schema, head.ID, head.Tool, head.Started = result.Schema, c.id, c.tool, c.started
 		e.Head = &head
 	}
+	c.hand(e)
+	if e.Kind == result.KindStart && c.before != nil {
+		for _, n := range c.before(c.folder.Run()) {
+			c.hand(result.Event{Kind: result.KindNotice, End: n.End, Notice: &n})
+		}
+		c.before = nil
+	}
+}
+
+// hand folds an event and hands it on. The caller holds the lock.
+func (c *recorder) hand(e result.Event) {
 	c.folder.Event(e)
 	if c.sink != nil {
 		c.sink.Event(e)
