@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
+	"github.com/fullbore-net/fullbore/internal/lab/link"
 )
 
 // newLabCmd: emulated paths on this machine.
@@ -16,7 +17,7 @@ func newLabCmd(e *env) *cobra.Command {
 		Use:   "lab",
 		Short: "Emulated paths on this machine (Linux, root)",
 		Long: `Emulated paths on this machine: network namespaces joined by a link with a known
-rate, delay, queue and loss. Try every command without a second host, or play a
+rate, delay, queue, loss and other faults. Try every command without a second host, or play a
 scenario file and see whether what fullbore says is what was built.`,
 	}
 	cmd.AddCommand(newLabRunCmd(e), newLabShellCmd(e), newLabLinkCmd(e))
@@ -39,17 +40,22 @@ func newLabRunCmd(e *env) *cobra.Command {
 
 func newLabShellCmd(e *env) *cobra.Command {
 	o := &lab.ShellOptions{}
-	percent := 0.0
+	percent, twice := 0.0, 0.0
+	keepOrder := false
 	cmd := &cobra.Command{
 		Use:   "shell",
 		Short: "Open a shell at one end of an emulated path, with a server at the other",
 		Long: `Open a shell at one end of an emulated path, with "fullbore serve" at the other.
 Leaving the shell takes everything down again. Nothing outside the two namespaces
 is changed, and no traffic leaves this machine.`,
-		Example: "  fullbore lab shell --rate 200M --rtt 28ms\n  fullbore lab shell --rate 1G --rtt 10ms --loss 0.1 --cc cubic\n\nand in the shell:\n\n  fullbore test $SERVER",
+		Example: "  fullbore lab shell --rate 200M --rtt 28ms\n  fullbore lab shell --rate 1G --rtt 10ms --loss 0.1 --cc cubic\n  fullbore lab shell --rate 10M --jitter 0-4ms --reorder 1%/3 --outage 10s/300ms\n\nand in the shell:\n\n  fullbore test $SERVER",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Loss = percent / 100
+			o.Loss, o.Faults.Duplicate = percent/100, twice/100
+			if keepOrder && o.Faults.Jitter == (link.Jitter{}) {
+				return &UsageError{Msg: "--keep-order needs --jitter"}
+			}
+			o.Faults.Jitter.KeepOrder = keepOrder
 			return e.labShell(cmd.Context(), *o)
 		},
 	}
@@ -58,11 +64,32 @@ is changed, and no traffic leaves this machine.`,
 	f.Var(durationFlag{&o.RTT}, "rtt", "round-trip time without load (default 20ms)")
 	f.Var(sizeFlag{&o.Queue}, "queue", "queue before the link, bytes (default: one bandwidth-delay product)")
 	f.Float64Var(&percent, "loss", 0, "random loss in each direction, percent")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of the loss, to repeat it")
+	f.Var(parsedFlag[link.Jitter]{&o.Faults.Jitter, lab.ParseJitter, "range"}, "jitter", "further delay of each packet, evenly spread: 0-4ms")
+	f.BoolVar(&keepOrder, "keep-order", false, "jitter without reordering")
+	f.Var(parsedFlag[link.Reorder]{&o.Faults.Reorder, lab.ParseReorder, "share/by"}, "reorder", "share of the packets held back, and for how many others or how long: 1%/3, 1%/5ms")
+	f.Float64Var(&twice, "duplicate", 0, "packets that arrive twice, percent")
+	f.Var(parsedFlag[link.Bursts]{&o.Faults.Bursts, lab.ParseBursts, "p/r"}, "bursts", "loss in bursts: probability that one begins, and that it ends: 0.1%/30%")
+	f.Var(parsedFlag[link.Outage]{&o.Faults.Outage, lab.ParseOutage, "at/for"}, "outage", "loss of everything, from when after the first packet and for how long: 10s/300ms")
+	f.IntVar(&o.Faults.Hole, "hole", 0, "largest packet that gets through; larger ones vanish")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of all random faults, to repeat them")
 	f.IntVar(&o.MTU, "mtu", 0, "largest packet (default 1500)")
 	f.StringVar(&o.CC, "cc", "", "congestion control of both ends (default cubic)")
 	return cmd
 }
+
+// parsedFlag is a flag whose words the lab reads.
+type parsedFlag[T any] struct {
+	to    *T
+	parse func(string) (T, error)
+	kind  string
+}
+
+func (f parsedFlag[T]) Set(s string) (err error) {
+	*f.to, err = f.parse(s)
+	return err
+}
+func (f parsedFlag[T]) Type() string   { return f.kind }
+func (f parsedFlag[T]) String() string { return "" } // no default is shown
 
 // newLabLinkCmd is the process that carries packets between the two ends; the lab
 // starts it.

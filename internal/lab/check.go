@@ -17,6 +17,7 @@ func (e *Expect) judge(p *Play) (reasons []string) {
 	} else if p.Client.Code != *e.Exit {
 		reasons = append(reasons, fmt.Sprintf("client: exit code %d, want %d", p.Client.Code, *e.Exit))
 	}
+	reasons = append(reasons, p.Missed...)
 	reasons = append(reasons, e.Client.judge("client", p.Client)...)
 	reasons = append(reasons, e.Server.judge("server", p.Server)...)
 	for i := range e.Goodput {
@@ -24,7 +25,7 @@ func (e *Expect) judge(p *Play) (reasons []string) {
 			reasons = append(reasons, fmt.Sprintf("goodput %s: %v", e.Goodput[i].Direction, err))
 		}
 	}
-	return reasons
+	return append(reasons, e.judgeCounts(p)...)
 }
 
 func (o *OutputExpect) judge(who string, r Result) (reasons []string) {
@@ -89,13 +90,9 @@ func excerpt(s string) string {
 
 // judge compares the claim with the truth.
 func (g *GoodputExpect) judge(p *Play) error {
-	text := p.Client.Stdout
-	if g.Document == "server" {
-		text = p.Server.Stdout
-	}
-	doc, err := lastDocument(text)
+	doc, err := p.document(g.Document)
 	if err != nil {
-		return fmt.Errorf("%s: %w", g.Document, err)
+		return err
 	}
 	var v [4]float64
 	for i, path := range []Path{g.Bytes, g.Start, g.End, g.Zero} {
@@ -113,6 +110,10 @@ func (g *GoodputExpect) judge(p *Play) error {
 		d = &p.Link.Directions[1]
 	}
 	left, truth := d.Between(t0, t1), d.InOrderBetween(t0, t1)
+	if g.Transport == "udp" {
+		truth = d.DatagramsBetween(t0, t1)
+		left = truth
+	}
 	if truth == 0 {
 		return fmt.Errorf("claimed %.0f bytes, but nothing left the link in that window", claimed)
 	}

@@ -16,8 +16,7 @@ import (
 )
 
 // TestMain lets the test binary be the fullbore of the tests: it knows the hidden
-// command of the link process, and a sink and a source that stand in for a server and a
-// client.
+// command of the link process, and programs that stand in for servers and clients.
 func TestMain(m *testing.M) {
 	var err error
 	switch args := os.Args[1:]; {
@@ -29,6 +28,12 @@ func TestMain(m *testing.M) {
 		err = sink()
 	case len(args) == 3 && args[0] == "source":
 		err = source(args[1], args[2])
+	case len(args) == 2 && args[0] == "catch":
+		err = catch(args[1])
+	case len(args) == 5 && args[0] == "spray":
+		err = spray(args[1], args[2], args[3], args[4])
+	case len(args) == 1 && args[0] == "tick":
+		err = tick()
 	default:
 		os.Exit(m.Run())
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab/link"
 )
 
 // Verdict is how a scenario ended.
@@ -38,6 +40,12 @@ type Play struct {
 	Client, Server Result
 	// Killed says that the client did not end within the scenario's timeout.
 	Killed bool
+	// Missed says which pauses did not take place.
+	Missed []string
+	// NFT and SNMP are what Expect.NFT and Expect.SNMP ask for, in their order: a rule's
+	// counter, and by how much a counter of the kernel grew.
+	NFT  []link.Count
+	SNMP []int64
 }
 
 // Right reports whether everything was as expected.
@@ -63,13 +71,33 @@ func (p Play) String() string {
 	var facts []string
 	if p.Link != nil {
 		for i, d := range p.Link.Directions {
-			facts = append(facts, fmt.Sprintf("%s: %d packets, late p50 %v p99 %v max %v, dropped %d queue %d loss %d unasked",
+			facts = append(facts, fmt.Sprintf("%s: %d packets, late p50 %v p99 %v max %v, dropped %d queue %d loss %d unasked%s",
 				directionName[i], d.Out.Packets, micros(d.Late.P50), micros(d.Late.P99), micros(d.Late.Max),
-				d.Link.Queue.Packets, d.Link.Loss.Packets, p.Link.Unasked[i]))
+				d.Link.Queue.Packets, d.Link.Loss.Packets, p.Link.Unasked[i], faultCounts(d.Link)))
 		}
 	}
 	facts = append(facts, fmt.Sprintf("steal %.1f %%", 100*p.Steal))
 	return b.String() + " (" + strings.Join(facts, "; ") + ")"
+}
+
+// faultCounts says what else the link did to packets, each after a comma.
+func faultCounts(s link.Stats) string {
+	var b strings.Builder
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{s.Burst.Packets, "in bursts"},
+		{s.Outage.Packets, "in the outage"},
+		{s.Hole.Packets, "too large"},
+		{s.Duplicated.Packets, "doubled"},
+		{s.Reordered.Packets, "held back"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
+		}
+	}
+	return b.String()
 }
 
 func micros(d time.Duration) time.Duration { return d.Round(time.Microsecond) }

@@ -8,8 +8,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab/link"
 )
 
 // play builds the path, runs the commands once and takes everything down again.
@@ -19,6 +22,10 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	grown, err := s.watchCounters(n)
+	if err != nil {
+		return p, err
+	}
 	begin, err := readCPUTimes()
 	if err != nil {
 		return p, err
@@ -29,7 +36,7 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 			return p, err
 		}
 	}
-	if err := s.client(ctx, n, o, &p); err != nil {
+	if err := s.client(ctx, n, o, server, &p); err != nil {
 		return p, err
 	}
 	if server != nil {
@@ -47,23 +54,79 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 			return p, err
 		}
 		p.Link.Steal = p.Steal // of the commands' time, as in any topology
-		p.Void = p.Link.Void()
+		p.Void = append(p.Link.Void(), s.unasked(p.Link)...)
 	} else if p.Steal > MaxSteal {
 		p.Void = []string{stolen(p.Steal)}
+	}
+	if p.SNMP, err = grown(); err != nil {
+		return p, err
+	}
+	for _, e := range s.Expect.NFT {
+		c, err := n.host(e.Host).NFTCounter(ctx, e.Counter)
+		if err != nil {
+			return p, err
+		}
+		p.NFT = append(p.NFT, link.Count{Packets: c.Packets, Bytes: c.Bytes})
 	}
 	return p, nil
 }
 
+// host returns the namespace of "client", "server" or "router".
+func (n *Network) host(role string) *Namespace {
+	return map[string]*Namespace{"client": n.Near, "server": n.Far, "router": n.Router}[role]
+}
+
+// watchCounters reads the counters that are asked for; grown returns by how much they have
+// grown since then.
+func (s *Scenario) watchCounters(n *Network) (grown func() ([]int64, error), err error) {
+	read := func() ([]int64, error) {
+		var values []int64
+		for _, e := range s.Expect.SNMP {
+			all, err := n.host(e.Host).Counters()
+			if err != nil {
+				return nil, err
+			}
+			v, ok := all[e.Counter]
+			if !ok {
+				return nil, fmt.Errorf("the kernel has no counter %q", e.Counter)
+			}
+			values = append(values, v)
+		}
+		return values, nil
+	}
+	before, err := read()
+	return func() ([]int64, error) {
+		after, err := read()
+		for i := range after {
+			after[i] -= before[i]
+		}
+		return after, err
+	}, err
+}
+
+// unasked says why exact counts mean nothing: packets were lost without having been asked
+// to be.
+func (s *Scenario) unasked(r *LinkReport) (reasons []string) {
+	for i, name := range directionName {
+		if r.Unasked[i] > 0 && slices.ContainsFunc(s.Expect.UDP, func(u UDPExpect) bool { return u.Direction == name }) {
+			reasons = append(reasons, fmt.Sprintf("%s: %d packets were lost unasked", name, r.Unasked[i]))
+		}
+	}
+	return reasons
+}
+
 // client runs the client to its end. One that does not end in time is killed: that is
 // a wrong behaviour, not a failure to play.
-func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, p *Play) error {
+func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, server *Process, p *Play) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
 	defer cancel()
 	c, err := n.Near.Start(Command{Args: commandLine(s.Client, o.Fullbore, s.addresses())})
 	if err != nil {
 		return err
 	}
+	missed := s.pauses(limited, map[string]*Process{"client": c, "server": server}, c.Done())
 	code, err := c.Wait(limited)
+	p.Missed = missed()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -74,6 +137,44 @@ func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, p *Play
 	}
 	p.Client = Result{Code: code, Stdout: c.Stdout(), Stderr: c.Stderr()}
 	return nil
+}
+
+// pauses stops and continues programs at the times that the scenario has, until the
+// client has ended. missed waits for that and says which pauses did not take place.
+func (s *Scenario) pauses(ctx context.Context, who map[string]*Process, ended <-chan struct{}) (missed func() []string) {
+	start := time.Now()
+	wait := func(until time.Duration) bool {
+		t := time.NewTimer(time.Until(start.Add(until)))
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return true
+		case <-ended:
+		case <-ctx.Done():
+		}
+		return false
+	}
+	var all sync.WaitGroup
+	reasons := make([]string, len(s.Pauses))
+	for i, pause := range s.Pauses {
+		all.Go(func() { // ends with its pause, or with the client
+			p := who[pause.Who]
+			if !wait(pause.At) {
+				reasons[i] = fmt.Sprintf("the client ended before the pause of the %s at %v", pause.Who, pause.At)
+				return
+			}
+			if err := p.Signal(syscall.SIGSTOP); err != nil {
+				reasons[i] = fmt.Sprintf("the %s could not be paused at %v: %v", pause.Who, pause.At, err)
+				return
+			}
+			wait(pause.At + pause.For)
+			_ = p.Signal(syscall.SIGCONT) // it may have been killed meanwhile
+		})
+	}
+	return func() []string {
+		all.Wait()
+		return slices.DeleteFunc(reasons, func(s string) bool { return s == "" })
+	}
 }
 
 var errTimeout = errors.New("did not end within the scenario's timeout")
@@ -94,8 +195,7 @@ func (s *Scenario) build(ctx context.Context, o RunOptions) (n *Network, err err
 		return nil, err
 	}
 	for _, role := range slices.Sorted(maps.Keys(s.Hosts)) {
-		ns := map[string]*Namespace{"client": n.Near, "server": n.Far, "router": n.Router}[role]
-		if err = ns.apply(ctx, s.Hosts[role]); err != nil {
+		if err = n.host(role).apply(ctx, s.Hosts[role]); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}

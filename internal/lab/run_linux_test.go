@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
+	"github.com/fullbore-net/fullbore/internal/lab/link"
 )
 
 func options(t *testing.T) lab.RunOptions {
@@ -129,6 +130,8 @@ func TestRunImpossible(t *testing.T) {
 		{"cancelled", "client: sleep 600", cancelled, "no more"},
 		{"cancelled while the server starts", "{server: sleep 600, client: x}", cancelled, "no more"},
 		{"a sysctl that is not there", "{client: x, hosts: {client: {sysctl: {net.nosuch: 1}}}}", t.Context(), "net.nosuch"},
+		{"a counter that is not there", "{client: sh -c exit, expect: {exit: 0, nft: [{host: server, counter: c, claim: a}]}}", t.Context(), `no nft counter is called "c"`},
+		{"a kernel counter that is not there", "{client: x, expect: {exit: 0, snmp: [{host: server, counter: Udp.X, claim: a, tolerance: 0%}]}}", t.Context(), `the kernel has no counter "Udp.X"`},
 		{"bad nft rules", "{client: x, hosts: {server: {nft: nonsense}}}", t.Context(), "nft -f -: exit code 1"},
 		{"an address that is none", "{client: x, devices: {va: {addresses: [1.2.3]}}}", t.Context(), "1.2.3"},
 	}
@@ -138,7 +141,10 @@ func TestRunImpossible(t *testing.T) {
 			if strings.HasPrefix(tt.text, "{") {
 				body = tt.text[1 : len(tt.text)-1]
 			}
-			s := parse(t, "{name: impossible, topology: pair, cc: reno, expect: {exit: 0}, "+body+"}")
+			if !strings.Contains(body, "expect:") {
+				body += ", expect: {exit: 0}"
+			}
+			s := parse(t, "{name: impossible, topology: pair, cc: reno, "+body+"}")
 			_, err := lab.Run(tt.ctx, s, options(t))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "lab: impossible: ") {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -203,7 +209,7 @@ exit 3
 	}
 	defer out.Close()
 	o := lab.ShellOptions{
-		Rate: 50e6, RTT: 4e6, CC: "reno", Fullbore: options(t).Fullbore,
+		Rate: 50e6, RTT: 4e6, CC: "reno", Faults: link.Faults{Hole: 1500}, Fullbore: options(t).Fullbore,
 		Server: []string{options(t).Fullbore, "sink"}, Program: script,
 	}
 	if err := lab.Shell(testContext(t), o, lab.Stdio{In: out, Out: out, Err: out}); err != nil {
@@ -221,7 +227,7 @@ exit 3
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"emulated path: 50.0 Mbit/s each way, 4 ms round trip, queue 25.0 kB, no random loss, MTU 1500, reno\n",
+		"emulated path: 50.0 Mbit/s each way, 4 ms round trip, queue 25.0 kB, no random loss, a hole above 1500 bytes, MTU 1500, reno\n",
 		"  this shell  10.77.0.1  fd77::1  (namespace fullbore-lab-", "sink\n", "\nup    ", "\ndown  ", " 0 lost unasked",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -242,6 +248,7 @@ exit 3
 	}{
 		{lab.ShellOptions{Rate: -1}, "rate -1"},
 		{lab.ShellOptions{Queue: 100}, "holds no packet"},
+		{lab.ShellOptions{Faults: link.Faults{Duplicate: 2}}, "duplicate 2"},
 		{lab.ShellOptions{CC: "nosuch"}, "nosuch"},
 		{lab.ShellOptions{Server: []string{"sh", "-c", "echo broken; exit 1"}}, "broken"},
 	} {

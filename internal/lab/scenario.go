@@ -41,7 +41,15 @@ type Scenario struct {
 	Server, Client []string
 	// Timeout is how long the client may take; one minute if the file says nothing.
 	Timeout time.Duration
+	Pauses  []Pause
 	Expect  Expect
+}
+
+// Pause stops a program (SIGSTOP) for a while: what it does not read then waits in its
+// kernel, or is lost there.
+type Pause struct {
+	Who     string        // "client" or "server"
+	At, For time.Duration // from the client's start
 }
 
 // HostSettings are applied before the commands start.
@@ -74,6 +82,9 @@ type Expect struct {
 	Client  OutputExpect
 	Server  OutputExpect
 	Goodput []GoodputExpect
+	UDP     []UDPExpect
+	NFT     []NFTExpect
+	SNMP    []SNMPExpect
 }
 
 // OutputExpect is about one program's output.
@@ -89,9 +100,10 @@ type OutputExpect struct {
 // first copies left the link towards the receiver in the window that is claimed for
 // them, and before which nothing was missing. What arrived behind a hole waits in the
 // receiver's kernel and cannot have been read; at 500 Mbit/s and 80 ms that can be
-// megabytes.
+// megabytes. Of UDP it is the payload of the datagrams that left for the first time.
 type GoodputExpect struct {
 	Direction string // "up" or "down"
+	Transport string // "tcp" or "udp"
 	Document  string // whose JSON: "client" or "server"
 	// Paths into that document: the bytes, the window's bounds in seconds, and the
 	// CLOCK_MONOTONIC reading in ns at which these seconds begin.
@@ -129,6 +141,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 		"server":   r.command(&s.Server),
 		"client":   r.command(&s.Client),
 		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
+		"pause":    func(n ast.Node, at string) { r.sequence(n, at, s.readPause(r)) },
 		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
 	})
 	if r.given != nil {
@@ -140,7 +153,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 	if len(r.errs) > 0 {
 		return nil, errors.Join(r.errs...)
 	}
-	s.Path.Truth = len(s.Expect.Goodput) > 0
+	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP) > 0
 	return s, nil
 }
 
@@ -167,6 +180,12 @@ func (s *Scenario) check(r *reader) {
 		r.fail(nil, "path", "belongs to topology link only")
 	case !isLink && r.given["expect.goodput"]:
 		r.fail(nil, "expect.goodput", "belongs to topology link only: nothing else knows the truth")
+	case !isLink && r.given["expect.udp"]:
+		r.fail(nil, "expect.udp", "belongs to topology link only: nothing else knows the truth")
+	}
+	s.checkHosts(r)
+	if len(s.Server) == 0 && slices.ContainsFunc(s.Pauses, func(p Pause) bool { return p.Who == "server" }) {
+		r.fail(nil, "pause", "there is no server")
 	}
 	if r.given["hosts.router"] && s.Topology != TopologyRouted {
 		r.fail(nil, "hosts.router", "topology %s has no router", s.Topology)
@@ -282,16 +301,19 @@ func (r *reader) integer(to *int, least, most int) handler {
 }
 
 // percent reads "0.5%" as 0.005.
-func (r *reader) percent(to *float64) handler {
-	return r.value(func(s string) error {
-		number, ok := strings.CutSuffix(s, "%")
-		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if !ok || err != nil || !(v >= 0 && v <= 100) {
-			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", s)
-		}
-		*to = v / 100
-		return nil
-	})
+func (r *reader) percent(to *float64) handler { return parsed(r, to, parsePercent) }
+
+func (s *Scenario) readPause(r *reader) handler {
+	return func(n ast.Node, at string) {
+		var p Pause
+		r.mapping(n, at, map[string]handler{
+			"who": r.oneOf(&p.Who, "client", "server"),
+			"at":  r.duration(&p.At, 0, maxTimeout),
+			"for": r.duration(&p.For, time.Millisecond, maxTimeout),
+		})
+		r.require(n, at, "who", "at", "for")
+		s.Pauses = append(s.Pauses, p)
+	}
 }
 
 func (s *Scenario) readHosts(r *reader) handler {
@@ -346,144 +368,6 @@ func (s *Scenario) readDevices(r *reader) handler {
 	}
 }
 
-// pathText is the path as written: a queue in bandwidth-delay products can only be
-// computed when all of it is known.
-type pathText struct {
-	node ast.Node
-	mtu  int
-	seed uint64
-	rtt  time.Duration
-	dirs [2]directionText
-	both bool // "both" was given
-	each bool // "up" or "down" was given
-}
-
-type directionText struct {
-	link.Config
-	given    bool
-	hasDelay bool
-	queue    string
-	queueAt  ast.Node
-	path     string
-}
-
-func (p *pathText) read(r *reader, n ast.Node, at string) {
-	p.node = n
-	direction := func(i int) handler {
-		return func(n ast.Node, at string) {
-			p.each = true
-			p.dirs[i].read(r, n, at)
-		}
-	}
-	r.mapping(n, at, map[string]handler{
-		"mtu": r.integer(&p.mtu, forward.MinMTU, forward.MaxMTU),
-		"seed": r.value(func(s string) (err error) {
-			if p.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-				err = fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
-			}
-			return err
-		}),
-		"rtt":  r.duration(&p.rtt, 0, 2*link.MaxDelay),
-		"up":   direction(0),
-		"down": direction(1),
-		"both": func(n ast.Node, at string) {
-			p.both = true
-			p.dirs[0].read(r, n, at)
-			p.dirs[1] = p.dirs[0]
-		},
-	})
-}
-
-func (d *directionText) read(r *reader, n ast.Node, at string) {
-	d.given, d.path = true, at
-	r.mapping(n, at, map[string]handler{
-		"rate": r.rate(&d.BitsPerSecond),
-		"delay": func(n ast.Node, at string) {
-			d.hasDelay = true
-			r.duration(&d.Delay, 0, link.MaxDelay)(n, at)
-		},
-		"queue": func(n ast.Node, at string) {
-			d.queueAt = n
-			r.text(&d.queue)(n, at)
-		},
-		"loss": r.percent(&d.Loss),
-	})
-}
-
-// config finds the path's faults and computes what depends on several keys.
-func (p *pathText) config(r *reader) forward.Config {
-	cfg := forward.Config{MTU: p.mtu}
-	if p.both == p.each || !p.dirs[0].given || !p.dirs[1].given {
-		r.fail(p.node, "path", "give either both, or up and down")
-		return cfg
-	}
-	hasRTT := r.given["path.rtt"]
-	for i := range p.dirs {
-		d := &p.dirs[i]
-		if d.hasDelay == hasRTT {
-			r.fail(p.node, "path", "give either rtt or the delay of each direction")
-			return cfg
-		}
-		if hasRTT {
-			d.Delay = p.rtt / 2
-		}
-	}
-	for i := range p.dirs {
-		d := &p.dirs[i]
-		if i == 1 && p.both {
-			d.QueueBytes, d.QueuePackets = p.dirs[0].QueueBytes, p.dirs[0].QueuePackets
-		} else {
-			p.setQueue(r, d)
-		}
-		// The directions draw their losses apart from each other.
-		d.Seed = p.seed + uint64(i)
-		cfg.Links[i] = d.Config
-	}
-	return cfg
-}
-
-// setQueue reads "100 packets", "700kB" or "1 bdp".
-func (p *pathText) setQueue(r *reader, d *directionText) {
-	switch {
-	case d.queue == "" && d.BitsPerSecond == 0:
-		return // infinitely fast: no queue ever forms
-	case d.queue == "":
-		r.fail(p.node, d.path+".queue", "is missing: a link with a rate has one")
-		return
-	case d.BitsPerSecond == 0:
-		r.fail(d.queueAt, d.path+".queue", "needs a rate: an infinitely fast link has no queue")
-		return
-	}
-	fail := func(format string, args ...any) { r.fail(d.queueAt, d.path+".queue", format, args...) }
-	if count, ok := strings.CutSuffix(d.queue, "packets"); ok {
-		n, err := strconv.Atoi(strings.TrimSpace(count))
-		if err != nil || n < 1 {
-			fail("%q is not a number of packets from 1", d.queue)
-		}
-		d.QueuePackets = n
-		return
-	}
-	if factor, ok := strings.CutSuffix(d.queue, "bdp"); ok {
-		f, err := strconv.ParseFloat(strings.TrimSpace(factor), 64)
-		if err != nil || !(f > 0 && f <= 1000) {
-			fail("%q is not a number of bandwidth-delay products, above 0 and at most 1000", d.queue)
-			return
-		}
-		rtt := p.dirs[0].Delay + p.dirs[1].Delay
-		d.QueueBytes = int64(f * float64(d.BitsPerSecond) / 8 * rtt.Seconds())
-	} else {
-		v, err := units.ParseSize(d.queue)
-		if err != nil {
-			fail("%w", err)
-			return
-		}
-		d.QueueBytes = int64(v)
-	}
-	if d.QueueBytes < int64(p.mtu) {
-		fail("%q is %d bytes, less than one packet of %d", d.queue, d.QueueBytes, p.mtu)
-	}
-}
-
 func (e *Expect) read(r *reader, n ast.Node, at string) {
 	fields := e.Client.fields(r)
 	fields["exit"] = func(n ast.Node, at string) {
@@ -493,6 +377,15 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 	fields["server"] = func(n ast.Node, at string) { r.mapping(n, at, e.Server.fields(r)) }
 	fields["goodput"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.Goodput = append(e.Goodput, readGoodput(r, n, at)) })
+	}
+	fields["udp"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.UDP = append(e.UDP, readUDPExpect(r, n, at)) })
+	}
+	fields["nft"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.NFT = append(e.NFT, readNFTExpect(r, n, at)) })
+	}
+	fields["snmp"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })
 	}
 	r.mapping(n, at, fields)
 }
@@ -518,20 +411,15 @@ func (o *OutputExpect) any() bool {
 }
 
 func readGoodput(r *reader, n ast.Node, at string) GoodputExpect {
-	g := GoodputExpect{Document: "client"}
-	path := func(to *Path) handler {
-		return r.value(func(s string) (err error) {
-			*to, err = ParsePath(s)
-			return err
-		})
-	}
+	g := GoodputExpect{Document: "client", Transport: "tcp"}
 	r.mapping(n, at, map[string]handler{
 		"direction": r.oneOf(&g.Direction, directionName[:]...),
+		"transport": r.oneOf(&g.Transport, "tcp", "udp"),
 		"document":  r.oneOf(&g.Document, "client", "server"),
-		"bytes":     path(&g.Bytes),
-		"start":     path(&g.Start),
-		"end":       path(&g.End),
-		"zero":      path(&g.Zero),
+		"bytes":     parsed(r, &g.Bytes, ParsePath),
+		"start":     parsed(r, &g.Start, ParsePath),
+		"end":       parsed(r, &g.End, ParsePath),
+		"zero":      parsed(r, &g.Zero, ParsePath),
 		"tolerance": r.percent(&g.Tolerance),
 	})
 	r.require(n, at, "direction", "bytes", "start", "end", "zero", "tolerance")

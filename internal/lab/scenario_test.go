@@ -23,8 +23,20 @@ cc: cubic
 path:
   mtu: 9000
   seed: 18446744073709551614
-  up:   {rate: 200M, delay: 14ms, queue: 700kB, loss: 0.5%}
-  down: {rate: 2 Gbit/s, delay: 1.5ms, queue: 100 packets}
+  up:
+    rate: 200M
+    delay: 14ms
+    queue: 700kB
+    loss: 0.5%
+    jitter: 0-4ms
+    keep_order: true
+    reorder: 1%/3
+    duplicate: 2%
+    bursts: {p: 0.1%, r: 30%}
+    outage: {at: 2s, for: 300ms, from: start}
+    hole: 1400
+    faults_on: datagrams
+  down: {rate: 2 Gbit/s, delay: 1.5ms, queue: 100 packets, reorder: 3%/5ms, outage: {at: 1s, for: 1ms, from: first packet}, faults_on: everything}
 hosts:
   client:
     sysctl:
@@ -40,6 +52,9 @@ devices:
 server: [fullbore, serve, -p, 010]
 client: fullbore test $SERVER --time 4s
 timeout: 30s
+pause:
+  - {who: server, at: 1s, for: 300ms}
+  - {who: client, at: 1500ms, for: 10ms}
 expect:
   exit: 1
   json:
@@ -53,6 +68,28 @@ expect:
     stdout: [s]
   goodput:
     - {direction: up, document: server, bytes: 'a[0].b', start: s, end: e, zero: z, tolerance: 0.5%}
+    - {direction: down, transport: udp, bytes: b, start: s, end: e, zero: z, tolerance: 1%}
+  udp:
+    - direction: up
+      document: server
+      stream: 2
+      sent: a
+      received: b
+      lost: c
+      duplicates: d
+      reordered: e
+      extent: f
+      slack: 3
+      pdv_p50: g
+      pdv_p95: h
+      pdv_p99: i
+      within: 1ms
+    - {direction: down, lost: l}
+  nft:
+    - {host: client, counter: dropped, document: server, claim: c, payload: 1400, headers: 48, slack: 1}
+    - {host: server, counter: dropped, claim: c}
+  snmp:
+    - {host: server, counter: Udp.RcvbufErrors, document: server, claim: c, tolerance: 2%, least: 10}
 `
 
 func TestParseScenario(t *testing.T) {
@@ -63,9 +100,23 @@ func TestParseScenario(t *testing.T) {
 	one := 1
 	want := &Scenario{
 		Name: "all there is", Topology: TopologyLink, CC: "cubic",
-		Path: forward.Config{MTU: 9000, Truth: true, Links: [2]link.Config{
-			{BitsPerSecond: 200e6, Delay: 14 * time.Millisecond, QueueBytes: 700_000, Loss: 0.005, Seed: 1<<64 - 2},
-			{BitsPerSecond: 2e9, Delay: 1500 * time.Microsecond, QueuePackets: 100, Seed: 1<<64 - 1},
+		Path: forward.Config{MTU: 9000, Truth: true, DataOnly: [2]bool{true, false}, Links: [2]link.Config{
+			{
+				BitsPerSecond: 200e6, Delay: 14 * time.Millisecond, QueueBytes: 700_000, Loss: 0.005, Seed: 1<<64 - 2,
+				Faults: link.Faults{
+					Jitter:  link.Jitter{Most: 4 * time.Millisecond, KeepOrder: true},
+					Reorder: link.Reorder{Share: 0.01, Packets: 3}, Duplicate: 0.02,
+					Bursts: link.Bursts{GoodToBad: 0.001, BadToGood: 0.3},
+					Outage: link.Outage{At: 2 * time.Second, For: 300 * time.Millisecond, FromStart: true}, Hole: 1400,
+				},
+			},
+			{
+				BitsPerSecond: 2e9, Delay: 1500 * time.Microsecond, QueuePackets: 100, Seed: 1<<64 - 1,
+				Faults: link.Faults{
+					Reorder: link.Reorder{Share: 0.03, Time: 5 * time.Millisecond},
+					Outage:  link.Outage{At: time.Second, For: time.Millisecond},
+				},
+			},
 		}},
 		Hosts: map[string]HostSettings{
 			"client": {Sysctl: map[string]string{"net.ipv4.tcp_rmem": "4096 131072 6291456"}, Hosts: []string{"10.77.0.2 far", "fd77::2 far"}},
@@ -78,6 +129,10 @@ func TestParseScenario(t *testing.T) {
 		Server:  []string{"fullbore", "serve", "-p", "010"},
 		Client:  []string{"fullbore", "test", "$SERVER", "--time", "4s"},
 		Timeout: 30 * time.Second,
+		Pauses: []Pause{
+			{"server", time.Second, 300 * time.Millisecond},
+			{"client", 1500 * time.Millisecond, 10 * time.Millisecond},
+		},
 		Expect: Expect{
 			Exit: &one,
 			Client: OutputExpect{
@@ -86,9 +141,26 @@ func TestParseScenario(t *testing.T) {
 			},
 			Server: OutputExpect{JSON: []*Assertion{mustAssertion(t, "a exists")}, Stdout: []string{"s"}},
 			Goodput: []GoodputExpect{{
-				Direction: "up", Document: "server", Bytes: mustPath(t, "a[0].b"), Start: mustPath(t, "s"),
+				Direction: "up", Transport: "tcp", Document: "server", Bytes: mustPath(t, "a[0].b"), Start: mustPath(t, "s"),
 				End: mustPath(t, "e"), Zero: mustPath(t, "z"), Tolerance: 0.005,
+			}, {
+				Direction: "down", Transport: "udp", Document: "client", Bytes: mustPath(t, "b"), Start: mustPath(t, "s"),
+				End: mustPath(t, "e"), Zero: mustPath(t, "z"), Tolerance: 0.01,
 			}},
+			UDP: []UDPExpect{{
+				Direction: "up", Document: "server", Stream: 2, Sent: mustPath(t, "a"), Received: mustPath(t, "b"),
+				Lost: mustPath(t, "c"), Duplicates: mustPath(t, "d"), Reordered: mustPath(t, "e"), Extent: mustPath(t, "f"), Slack: 3,
+				PDV50: mustPath(t, "g"), PDV95: mustPath(t, "h"), PDV99: mustPath(t, "i"), Within: time.Millisecond,
+			}, {
+				Direction: "down", Document: "client", Stream: -1, Lost: mustPath(t, "l"), Within: 200 * time.Microsecond,
+			}},
+			NFT: []NFTExpect{
+				{Host: "client", Counter: "dropped", Document: "server", Claim: mustPath(t, "c"), Payload: 1400, Headers: 48, Slack: 1},
+				{Host: "server", Counter: "dropped", Document: "client", Claim: mustPath(t, "c"), Headers: 28},
+			},
+			SNMP: []SNMPExpect{
+				{Host: "server", Counter: "Udp.RcvbufErrors", Document: "server", Claim: mustPath(t, "c"), Tolerance: 0.02, Least: 10},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Assertion{}, step{}), cmpopts.EquateEmpty()); diff != "" {
@@ -167,7 +239,7 @@ expect:
 			"f:4: cc: given twice",
 			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
 			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
-			"f:6: host: unknown key; there are: cc, client, devices, expect, hosts, name, path, server, timeout, topology",
+			"f:6: host: unknown key; there are: cc, client, devices, expect, hosts, name, path, pause, server, timeout, topology",
 			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6",
 			"f:9: timeout: 2h is outside 1s..1h0m0s",
 			`f:11: expect.exit: "maybe" is not a whole number from 0 to 255`,
@@ -209,6 +281,60 @@ expect:
 			`f:6: path.mtu: "1000" is not a whole number from 1280 to 65535`,
 			`f:6: path.seed: "-1" is not a whole number from 0 to 2^64-1`,
 			"f:6: path.up.delay: 2min is outside 0s..1m0s",
+		}},
+		{"faults", minimalLink + `path:
+  rtt: 1ms
+  up:
+    jitter: 4ms
+    keep_order: yes
+    reorder: 1%/0
+    duplicate: "2"
+    bursts: {p: 1%}
+    outage: {at: 1s, from: now}
+    hole: 0
+    faults_on: tcp
+  down: {jitter: 4-1ms, keep_order: true, reorder: 1%, bursts: {p: 1, r: 2%}, outage: {at: -1s, for: 0s}, faults_on: datagrams}
+`, []string{
+			`f:9: path.up.jitter: "4ms" is no range of times like 0-4ms, up to 1m0s`,
+			`f:10: path.up.keep_order: "yes" is neither true nor false`,
+			`f:11: path.up.reorder: "1%/0": a packet is held back for 1 to 1000 others`,
+			`f:12: path.up.duplicate: "2" is not a percentage from 0% to 100%`,
+			`f:13: path.up.bursts.r: is missing`,
+			`f:14: path.up.outage.from: "now" is none of: first packet, start`,
+			`f:14: path.up.outage.for: is missing`,
+			`f:15: path.up.hole: "0" is not a whole number from 1 to 65535`,
+			`f:16: path.up.faults_on: "tcp" is none of: everything, datagrams`,
+			`f:17: path.down.jitter: "4-1ms" is no range of times like 0-4ms, up to 1m0s`,
+			`f:17: path.down.reorder: "1%" is neither like 1%/3 (packets) nor like 1%/5ms`,
+			`f:17: path.down.bursts.p: "1" is not a percentage from 0% to 100%`,
+			`f:17: path.down.outage.at: duration "-1s": must not be negative`,
+			"f:17: path.down.outage.for: 0s is outside 1ns..1h0m0s",
+			"f:17: path.down.keep_order: needs jitter",
+		}},
+		{"nothing to spare from", minimalLink + "path: {rtt: 1ms, both: {faults_on: datagrams}}\n", []string{
+			"f:6: path.both.faults_on: there are no faults",
+		}},
+		{"pauses", minimal + "pause: [{who: router, at: 1}, {who: server, at: 1s, for: 0s}]\n", []string{
+			`f:6: pause[0].who: "router" is none of: client, server`,
+			"f:6: pause[0].for: is missing",
+			"f:6: pause[1].for: 0s is outside 1ms..1h0m0s",
+			"f: pause: there is no server",
+		}},
+		{"counts", strings.Replace(minimal, "{exit: 0}", `
+  exit: 0
+  udp: [{direction: up}, {stream: -1, lost: "", within: 2s}]
+  nft: [{claim: a, payload: 0}]
+  snmp: [{host: router, counter: x, claim: a}]`, 1), []string{
+			"f:7: expect.udp[0]: claims nothing",
+			`f:7: expect.udp[1].stream: "-1" is not a whole number from 0 to 2147483647`,
+			"f:7: expect.udp[1].lost: no path",
+			"f:7: expect.udp[1].within: 2s is outside 0s..1s",
+			"f:7: expect.udp[1].direction: is missing",
+			`f:8: expect.nft[0].payload: "0" is not a whole number from 1 to 65507`,
+			"f:8: expect.nft[0].host: is missing", "f:8: expect.nft[0].counter: is missing",
+			"f:9: expect.snmp[0].tolerance: is missing",
+			"f: expect.udp: belongs to topology link only: nothing else knows the truth",
+			"f: expect: topology pair has no router whose counters could be read",
 		}},
 		{"a router that is not there", minimal + "hosts: {router: {}}\ndevices: {rb: {mtu: 1300}, vz: {}}\n", []string{
 			"f: hosts.router: topology pair has no router",
@@ -282,22 +408,36 @@ func TestScenarioFiles(t *testing.T) {
 	}
 }
 
-// TestReadmeExample: the scenario in the README, with each key once, is one.
-func TestReadmeExample(t *testing.T) {
+// TestReadmeExamples: the scenarios in the README, which together have each key once, are
+// scenarios.
+func TestReadmeExamples(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, ok := strings.Cut(string(text), "```yaml\n")
-	example, _, ok2 := strings.Cut(after, "```\n")
-	if !ok || !ok2 {
-		t.Fatal("no example")
+	var all []*Scenario
+	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		example, _, ok := strings.Cut(block, "```\n")
+		if !ok {
+			t.Fatal("an example without end")
+		}
+		s, err := ParseScenario("README.md", []byte(example))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
 	}
-	s, err := ParseScenario("README.md", []byte(example))
-	if err != nil {
-		t.Fatal(err)
+	if len(all) != 3 {
+		t.Fatalf("%d examples, want 3", len(all))
 	}
-	if s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
+	if s := all[0]; s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
+		t.Errorf("read as %+v", s)
+	}
+	f := all[1].Path.Links[0].Faults
+	if f.Jitter.Most == 0 || f.Reorder.Packets == 0 || f.Duplicate == 0 || f.Bursts.BadToGood == 0 || f.Outage.For == 0 || f.Hole == 0 || len(all[1].Expect.UDP) != 1 {
+		t.Errorf("read as %+v", all[1])
+	}
+	if s := all[2]; len(s.Pauses) != 1 || len(s.Expect.NFT) != 1 || len(s.Expect.SNMP) != 1 {
 		t.Errorf("read as %+v", s)
 	}
 }

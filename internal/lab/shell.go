@@ -19,9 +19,11 @@ type ShellOptions struct {
 	RTT   time.Duration // of the empty path; default 20 ms
 	Queue int64         // bytes that may wait; default one bandwidth-delay product, at least ten packets
 	Loss  float64       // probability of random loss, 0 to 1, in each direction
-	Seed  uint64        // of the loss
-	MTU   int           // default 1500
-	CC    string        // congestion control of both ends; default cubic
+	// Faults are what else happens to packets in each direction.
+	Faults link.Faults
+	Seed   uint64 // of the loss and the faults
+	MTU    int    // default 1500
+	CC     string // congestion control of both ends; default cubic
 	// Fullbore is the path of the fullbore program: its hidden command is the link
 	// process, and its directory comes first in the shell's PATH.
 	Fullbore string
@@ -71,6 +73,7 @@ func (o ShellOptions) config() (forward.Config, error) {
 	for i := range cfg.Links {
 		cfg.Links[i] = link.Config{
 			BitsPerSecond: o.Rate, Delay: o.RTT / 2, QueueBytes: o.Queue, Loss: o.Loss, Seed: o.Seed + uint64(i),
+			Faults: o.Faults,
 		}
 	}
 	err := cfg.Validate()
@@ -86,8 +89,31 @@ func (o ShellOptions) describe() string {
 	if o.Loss > 0 {
 		loss = fmt.Sprintf("%g %% random loss", 100*o.Loss)
 	}
-	return fmt.Sprintf("%s each way, %s round trip, queue %s, %s, MTU %d, %s",
-		units.BitRate(o.Rate), units.FormatDuration(o.RTT), units.ByteSize(o.Queue), loss, o.MTU, o.CC)
+	return fmt.Sprintf("%s each way, %s round trip, queue %s, %s%s, MTU %d, %s",
+		units.BitRate(o.Rate), units.FormatDuration(o.RTT), units.ByteSize(o.Queue), loss, describeFaults(o.Faults), o.MTU, o.CC)
+}
+
+// describeFaults is "" or a list that begins with a comma.
+func describeFaults(f link.Faults) string {
+	var b strings.Builder
+	add := func(is bool, format string, args ...any) {
+		if is {
+			fmt.Fprintf(&b, ", "+format, args...)
+		}
+	}
+	t := units.FormatDuration
+	order := ""
+	if f.Jitter.KeepOrder {
+		order = " in order"
+	}
+	add(f.Jitter.Most > 0, "jitter %s to %s%s", t(f.Jitter.Least), t(f.Jitter.Most), order)
+	add(f.Reorder.Packets > 0, "%g %% held back for %d packets", 100*f.Reorder.Share, f.Reorder.Packets)
+	add(f.Reorder.Time > 0, "%g %% held back for %s", 100*f.Reorder.Share, t(f.Reorder.Time))
+	add(f.Duplicate > 0, "%g %% doubled", 100*f.Duplicate)
+	add(f.Bursts.GoodToBad > 0, "bursts of loss (p %g %%, r %g %%)", 100*f.Bursts.GoodToBad, 100*f.Bursts.BadToGood)
+	add(f.Outage.For > 0, "an outage of %s after %s", t(f.Outage.For), t(f.Outage.At))
+	add(f.Hole > 0, "a hole above %d bytes", f.Hole)
+	return b.String()
 }
 
 // banner is what Shell prints before it hands over.
@@ -106,9 +132,9 @@ func (o ShellOptions) banner(near, far string) string {
 func farewell(rep *LinkReport) string {
 	var b strings.Builder
 	for i, d := range rep.Directions {
-		fmt.Fprintf(&b, "%-4s  %d packets, %s arrived; %d dropped by the queue, %d lost at random, %d lost unasked; late p99 %v\n",
+		fmt.Fprintf(&b, "%-4s  %d packets, %s arrived; %d dropped by the queue, %d lost at random, %d lost unasked%s; late p99 %v\n",
 			directionName[i], d.Out.Packets, units.ByteSize(d.Out.Bytes), d.Link.Queue.Packets, d.Link.Loss.Packets,
-			rep.Unasked[i], micros(d.Late.P99))
+			rep.Unasked[i], faultCounts(d.Link), micros(d.Late.P99))
 	}
 	if void := rep.Void(); len(void) > 0 {
 		fmt.Fprintf(&b, "this machine did not let the path be what it claims to be (%s): do not trust what was measured on it\n", strings.Join(void, "; "))

@@ -101,3 +101,12 @@ func (d *Direction) InOrderBetween(t0, t1 time.Duration) (bytes float64) {
 	}
 	return bytes
 }
+
+// DatagramsBetween returns the UDP payload bytes of all flows that left for the first
+// time from t0 to t1, CLOCK_MONOTONIC.
+func (d *Direction) DatagramsBetween(t0, t1 time.Duration) (bytes float64) {
+	for i := range d.Datagrams {
+		bytes += d.Datagrams[i].Between(t0, t1)
+	}
+	return bytes
+}
