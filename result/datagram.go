@@ -147,6 +147,9 @@ type Probes struct {
 	Rate      *float64   `json:"transactions_per_s,omitempty"`
 	Histogram []Bucket   `json:"round_trip_histogram,omitempty"`
 	Stamps    string     `json:"stamps,omitempty"` // "kernel" or "user"
+	// Of the control connection's socket, where nothing answers: what its kernel says of the round trip.
+	TCPRTT    *float64 `json:"tcp_rtt_s,omitempty"`     // smoothed
+	TCPMinRTT *float64 `json:"tcp_min_rtt_s,omitempty"` // least so far
 }
 
 // OneWay is one direction of a probe stream. Delay is only there with a Clock, and each

@@ -313,8 +313,12 @@ func (p Plan) Validate() error {
 	bad(p.Pacing != PacingDefault && p.Pacing != PacingFrugal && p.Pacing != PacingPrecise, "pacing", p.Pacing, "must be frugal or precise")
 	bad(p.Offload != OffloadAuto && p.Offload != OffloadOn && p.Offload != OffloadOff, "offload", p.Offload, "must be on or off")
 	if pr := p.Probe; pr != nil {
+		least := MinProbe
+		if pr.TCP {
+			least = 1
+		}
 		bad(pr.Spacing < MinProbeSpacing || pr.Spacing > time.Minute, "probe.spacing", pr.Spacing, "must be 1 ms … 1 min")
-		bad(pr.Size < MinProbe || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", MinProbe, MaxUDPBlock))
+		bad(pr.Size < least || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", least, MaxUDPBlock))
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
 	bad(p.MaxBytes < 0, "max_bytes", p.MaxBytes, "must not be negative")
