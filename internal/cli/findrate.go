@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/runner"
@@ -94,7 +93,7 @@ func (e *env) findRate(ctx context.Context, r *runner.Runner, p *plan.Plan, know
 	limit := float64(p.MaxRate)
 	if speed := slowest(w.speed, known); speed > 0 {
 		n := w.bytes(&size)
-		if most := float64(speed) * float64(n[bdp.L7]) / float64(n[bdp.L1]); limit == 0 || most < limit {
+		if most := float64(speed) * float64(n[units.L7]) / float64(n[units.L1]); limit == 0 || most < limit {
 			limit = most
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/units"
 )
 
@@ -16,7 +15,7 @@ type rateSpec struct {
 	auto    bool
 	bps     int64   // bit/s, when it is an amount
 	share   float64 // of the link, when it is a share
-	layer   bdp.Layer
+	layer   units.Layer
 	layered bool // the layer was named
 }
 
@@ -33,7 +32,7 @@ func parseRateSpec(s string) (rateSpec, error) {
 	}
 	amount, layer, ok := strings.Cut(word, "@")
 	if ok {
-		l, err := parseLayer(layer)
+		l, err := units.ParseLayer(strings.TrimSpace(layer))
 		if err != nil {
 			return rateSpec{}, err
 		}
@@ -46,7 +45,7 @@ func parseRateSpec(s string) (rateSpec, error) {
 		}
 		r.share = v / 100
 		if !ok {
-			r.layer = bdp.L1
+			r.layer = units.L1
 		}
 		return r, nil
 	}
@@ -56,15 +55,6 @@ func parseRateSpec(s string) (rateSpec, error) {
 	}
 	r.bps = int64(v)
 	return r, nil
-}
-
-func parseLayer(s string) (bdp.Layer, error) {
-	for l := bdp.L7; l <= bdp.L1; l++ {
-		if strings.EqualFold(strings.TrimSpace(s), l.String()) {
-			return l, nil
-		}
-	}
-	return 0, fmt.Errorf("layer %q: must be l7 (payload), l4, l3 (IP packets), l2 (frames) or l1 (on the wire)", s)
 }
 
 // rateSpecFlag is the option's type.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -76,7 +75,7 @@ func (o *udpOptions) checkTCP() error {
 	for word, given := range map[string]bool{
 		"--pps": o.pps != 0, "--pacing": o.pacing != "", "--offload": o.offload != "",
 		"--allow-fragments": o.frag, "--grade": len(o.grades) > 0,
-		"-b " + o.rate.text: o.rate.auto || o.rate.layered && o.rate.layer != bdp.L7 || o.rate.share > 0,
+		"-b " + o.rate.text: o.rate.auto || o.rate.layered && o.rate.layer != units.L7 || o.rate.share > 0,
 	} {
 		if given {
 			words = append(words, word)
@@ -102,7 +101,7 @@ func (o *udpOptions) apply(p *plan.Plan) error {
 	p.Transport, p.RateSet = plan.UDP, true
 	p.Pacing, p.Offload, p.AllowFragments = plan.Pacing(o.pacing), plan.Offload(o.offload), o.frag
 	p.DontFragment = !o.frag
-	if s := o.spec(); s.bps > 0 && s.layer == bdp.L7 && s.share == 0 {
+	if s := o.spec(); s.bps > 0 && s.layer == units.L7 && s.share == 0 {
 		p.Bitrate = perStream(float64(s.bps), o.over(p))
 	}
 	if o.pps > 0 && p.BlockSize > 0 {
@@ -180,7 +179,7 @@ func (w path) payload() int {
 	if mtu <= 0 {
 		mtu = 1500
 	}
-	return min(mtu-bdp.UDP(w.family).Bytes(0, bdp.L3), plan.MaxUDPBlock)
+	return min(mtu-units.UDPHeaders(w.family == 6, 0).Bytes(0, units.L3), plan.MaxUDPBlock)
 }
 
 // resolve turns a rate that needs the path into the payload rate of the plan, and fixes the
@@ -188,7 +187,7 @@ func (w path) payload() int {
 // know the other end's interface. It does nothing to a plan whose rate is settled.
 func (o *udpOptions) resolve(ctx context.Context, p *plan.Plan, known []*result.Run) error {
 	s := o.spec()
-	if !o.udp || s.auto || o.pps == 0 && s.share == 0 && s.layer == bdp.L7 {
+	if !o.udp || s.auto || o.pps == 0 && s.share == 0 && s.layer == units.L7 {
 		return nil
 	}
 	w := pathTo(ctx, p.Host, p.Family)
@@ -215,7 +214,7 @@ func (o *udpOptions) resolve(ctx context.Context, p *plan.Plan, known []*result.
 		bps = s.share * float64(speed)
 	}
 	n := w.bytes(p)
-	p.Bitrate = perStream(bps*float64(n[bdp.L7])/float64(n[s.layer]), o.over(p))
+	p.Bitrate = perStream(bps*float64(n[units.L7])/float64(n[s.layer]), o.over(p))
 	return nil
 }
 

@@ -10,19 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
 func TestRateSpec(t *testing.T) {
 	for text, want := range map[string]rateSpec{
 		"1G":       {bps: 1e9},
-		"1G@l1":    {bps: 1e9, layer: bdp.L1, layered: true},
-		"100M@L3":  {bps: 100e6, layer: bdp.L3, layered: true},
-		"10M @ l7": {bps: 10e6, layer: bdp.L7, layered: true},
-		"95%":      {share: 0.95, layer: bdp.L1},
+		"1G@l1":    {bps: 1e9, layer: units.L1, layered: true},
+		"100M@L3":  {bps: 100e6, layer: units.L3, layered: true},
+		"10M @ l7": {bps: 10e6, layer: units.L7, layered: true},
+		"95%":      {share: 0.95, layer: units.L1},
 		"50 %@l7":  {share: 0.5, layered: true},
 		"0":        {},
 		"auto":     {auto: true},

@@ -71,8 +71,11 @@ func (w With) Conclude(run *result.Run) {
 		s.Limit, s.Shares = d.verdict.code, d.shares
 		c.dirs = append(c.dirs, d)
 	}
-	c.notices()
+	if !madeForProbes(run) || isUDP(run) { // a test that only connects is short by intent
+		c.notices()
+	}
 	c.flags()
+	c.probeFlags()
 	run.Layers = Layers(run)
 	run.Summary = sentence(run, c.dirs)
 	run.Next = c.next()

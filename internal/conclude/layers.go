@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -65,7 +64,7 @@ func mega(bps float64) string { return fmt.Sprintf("%.2f Mbit/s", bps/1e6) }
 
 // wireRate is a payload rate of this test on the wire (l1).
 func wireRate(run *result.Run, payload float64) float64 {
-	return payload * float64(layerBytes(run)[bdp.L1]) / float64(max(run.Test.BlockSize, 1))
+	return payload * float64(layerBytes(run)[units.L1]) / float64(max(run.Test.BlockSize, 1))
 }
 
 // Layers returns the rate that arrived in each direction on every layer (M-BASE); nil
@@ -81,8 +80,8 @@ func Layers(run *result.Run) []result.LayerRate {
 		if !h.Basis.Arrived() || h.BPS <= 0 {
 			continue
 		}
-		at := func(l bdp.Layer) float64 { return h.BPS * float64(n[l]) / float64(n[bdp.L7]) }
-		out = append(out, result.LayerRate{Direction: s.Direction, L7: h.BPS, L4: at(bdp.L4), L3: at(bdp.L3), L2: at(bdp.L2), L1: at(bdp.L1)})
+		at := func(l units.Layer) float64 { return h.BPS * float64(n[l]) / float64(n[units.L7]) }
+		out = append(out, result.LayerRate{Direction: s.Direction, L7: h.BPS, L4: at(units.L4), L3: at(units.L3), L2: at(units.L2), L1: at(units.L1)})
 	}
 	return out
 }
@@ -93,27 +92,27 @@ func layerBytes(run *result.Run) [5]int {
 }
 
 // DatagramBytes returns what a UDP datagram of so many payload bytes takes on each layer
-// (index bdp.Layer) in untagged Ethernet. If it does not fit a packet of mtu bytes it counts as
+// (index units.Layer) in untagged Ethernet. If it does not fit a packet of mtu bytes it counts as
 // the fragments that IP makes of it (RFC 791 §3.2: pieces of a multiple of 8 bytes; RFC 8200
 // §4.5: each with a header of 8 bytes more). An mtu of 0 is unknown and holds everything.
 func DatagramBytes(payload, mtu, family int) [5]int {
-	h := bdp.UDP(family)
+	h := units.UDPHeaders(family == 6, 0)
 	var out [5]int
 	if packetsPer(payload, mtu, family) == 1 {
-		for l := bdp.L7; l <= bdp.L1; l++ {
+		for l := units.L7; l <= units.L1; l++ {
 			out[l] = h.Bytes(payload, l)
 		}
 		return out
 	}
-	out[bdp.L7], out[bdp.L4] = payload, h.Bytes(payload, bdp.L4)
+	out[units.L7], out[units.L4] = payload, h.Bytes(payload, units.L4)
 	ip := h
 	ip.Transport = 0
 	if family == 6 {
 		ip.IP += fragmentHeader
 	}
 	room := (mtu - ip.IP) / 8 * 8
-	for rest := out[bdp.L4]; rest > 0; rest -= room {
-		for l := bdp.L3; l <= bdp.L1; l++ {
+	for rest := out[units.L4]; rest > 0; rest -= room {
+		for l := units.L3; l <= units.L1; l++ {
 			out[l] += ip.Bytes(min(rest, room), l)
 		}
 	}
@@ -125,8 +124,8 @@ const fragmentHeader = 8
 
 // packetsPer is how many IP packets a datagram becomes.
 func packetsPer(payload, mtu, family int) int {
-	h := bdp.UDP(family)
-	if mtu <= 0 || h.Bytes(payload, bdp.L3) <= mtu {
+	h := units.UDPHeaders(family == 6, 0)
+	if mtu <= 0 || h.Bytes(payload, units.L3) <= mtu {
 		return 1
 	}
 	header := h.IP

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -25,6 +24,9 @@ func (c *conclusion) next() *result.Step {
 		if n.Level == result.Warn && n.Fix != "" {
 			return &result.Step{Command: n.Fix, Why: whyFix(n)}
 		}
+	}
+	if madeForProbes(c.run) {
+		return c.probesNext()
 	}
 	for _, d := range c.dirs {
 		if s := c.afterLimit(d); s != nil {
@@ -141,7 +143,7 @@ func again(run *result.Run, words ...string) string {
 	}
 	if isUDP(run) {
 		out = append(out, "-u")
-		if m := leastMTU(run); t.BlockSize > 0 && (m == 0 || t.BlockSize != m-DatagramBytes(0, 0, family(run))[bdp.L3]) {
+		if m := leastMTU(run); t.BlockSize > 0 && (m == 0 || t.BlockSize != m-DatagramBytes(0, 0, family(run))[units.L3]) {
 			option("-l", strconv.Itoa(t.BlockSize), true)
 		}
 	}

@@ -9,6 +9,9 @@ import (
 
 // sentence is the closing sentence of one run: rate, direction, how sure, what limited.
 func sentence(run *result.Run, dirs []*direction) string {
+	if text := probesSentence(run); text != "" {
+		return text
+	}
 	var known []*direction
 	for _, d := range dirs {
 		if d.head.Basis != None {

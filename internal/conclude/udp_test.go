@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/conclude/sample"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -221,7 +221,7 @@ func TestDatagramBytes(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if got := conclude.DatagramBytes(1400, 0, 4); got[bdp.L1] != bdp.UDP(4).Bytes(1400, bdp.L1) {
+	if got := conclude.DatagramBytes(1400, 0, 4); got[units.L1] != units.UDPHeaders(false, 0).Bytes(1400, units.L1) {
 		t.Errorf("a whole datagram is not what bdp says: %v", got)
 	}
 }

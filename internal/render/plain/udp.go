@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -35,7 +35,7 @@ func offers(run *result.Run) string {
 	}
 	text += " in " + size0 + fmt.Sprintf(": %s/s", packetRate(float64(total)/8/float64(t.BlockSize)))
 	n := conclude.DatagramBytes(t.BlockSize, 0, familyOf(run))
-	text += ", " + rate(float64(total)*float64(n[bdp.L1])/float64(n[bdp.L7])) + " on the wire (l1)"
+	text += ", " + rate(float64(total)*float64(n[units.L1])/float64(n[units.L7])) + " on the wire (l1)"
 	if t.Duration > 0 && t.Bytes == 0 && t.Blocks == 0 {
 		bytes := int64(float64(total) / 8 * (t.Duration + t.Omit))
 		if t.MaxBytes > 0 {
