@@ -201,18 +201,20 @@ func sums(r *Run) []Sum {
 		if n == 0 {
 			continue
 		}
-		sum := Sum{Direction: d, From: r.EndName(d.Sender()), To: r.EndName(d.Receiver())}
+		sum := Sum{Direction: d, From: r.EndName(d.Sender()), To: r.EndName(d.Receiver()), UDP: addUDP(r.Streams, d)}
 		if len(snd) == n {
 			sum.Sender = addTotals(snd)
 		}
 		if len(rcv) == n {
 			sum.Receiver = addTotals(rcv)
 			g := sum.Receiver.Rate()
+			if sum.UDP != nil && sum.UDP.Received != nil { // without duplicates and what came after the time
+				g = Rate(sum.UDP.Received.Bytes, sum.Receiver.Seconds())
+			}
 			sum.Goodput = &g
 			sum.Fair = jain(rcv)
 		}
 		sum.Peak = peak(r, d)
-		sum.UDP = addUDP(r.Streams, d)
 		out = append(out, sum)
 	}
 	return out

@@ -201,7 +201,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given 
 		}
 		want.thresholds = append(want.thresholds, ts...)
 	}
-	if want.profiles, err = profiles(o.udp.grades); err != nil {
+	if want.profiles, err = gradeProfiles(o.udp.grades); err != nil {
 		return err
 	}
 	var plans [][]plan.Plan

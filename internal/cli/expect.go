@@ -245,8 +245,8 @@ func parseProfile(s string) (conclude.Profile, error) {
 	return p, nil
 }
 
-// profiles are the default grades with those of --grade in place of their namesakes.
-func profiles(words []string) ([]conclude.Profile, error) {
+// gradeProfiles are the default grades with those of --grade in place of their namesakes.
+func gradeProfiles(words []string) ([]conclude.Profile, error) {
 	out := conclude.Profiles()
 	for _, w := range words {
 		p, err := parseProfile(w)

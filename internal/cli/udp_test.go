@@ -160,7 +160,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestGradeWords(t *testing.T) {
-	got, err := profiles([]string{"voice=30ms/1%", "games=5ms/0.1%,20ms/0.5%"})
+	got, err := gradeProfiles([]string{"voice=30ms/1%", "games=5ms/0.1%,20ms/0.5%"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestGradeWords(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, bad := range []string{"voice", "=1ms/1%", "voice=30ms", "voice=30/1%", "voice=30ms/1%,10ms/1%", "v=1ms/1%,2ms/2%,3ms/3%", "v=1ms/x"} {
-		if _, err := profiles([]string{bad}); err == nil {
+		if _, err := gradeProfiles([]string{bad}); err == nil {
 			t.Errorf("%q was read", bad)
 		}
 	}

@@ -41,6 +41,12 @@ func HeadlineOf(run *result.Run, d result.Direction) Headline {
 	if s := run.Sum(d); s != nil {
 		sum = *s
 	}
+	if u := sum.UDP; u != nil && u.Received != nil && sum.Receiver != nil {
+		// Of UDP the receiver's total has duplicates, too; what was delivered has not.
+		t := *sum.Receiver
+		t.Bytes = u.Received.Bytes
+		sum.Receiver = &t
+	}
 	for _, c := range []struct {
 		basis Basis
 		total *result.Total

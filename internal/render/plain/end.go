@@ -31,6 +31,11 @@ func (r *Renderer) End(run *result.Run) {
 		}
 		r.out.prose("", code, screen.Clean(run.Summary))
 	}
+	r.probeTables(run)
+	if len(run.Streams) == 0 && len(run.Probes) > 0 {
+		r.rest(run)
+		return
+	}
 	r.totals(run)
 	if facts := facts(run, r.begun, r.window); len(facts) > 0 {
 		r.out.line("")
@@ -38,6 +43,11 @@ func (r *Renderer) End(run *result.Run) {
 			r.out.prose("  "+screen.Left(f.name, 8), "", screen.Clean(f.text))
 		}
 	}
+	r.rest(run)
+}
+
+// rest is what every end block ends with.
+func (r *Renderer) rest(run *result.Run) {
 	r.notices(run)
 	if run.Next != nil {
 		r.out.line("")
@@ -149,6 +159,11 @@ func (t *table) direction(run *result.Run, s result.Sum, udp bool) {
 
 // counts are the cells of one line of the totals.
 func counts(snd, rcv *result.Total, udp bool, u *result.UDPStream, tcp *result.TCPSummary) []string {
+	if u != nil && u.Received != nil && rcv != nil { // delivered: without duplicates
+		t := *rcv
+		t.Bytes = u.Received.Bytes
+		rcv = &t
+	}
 	cells := []string{
 		optional(snd, func(t result.Total) string { return size(t.Bytes) }), optional(snd, func(t result.Total) string { return rate(t.Rate()) }),
 		optional(rcv, func(t result.Total) string { return size(t.Bytes) }), optional(rcv, func(t result.Total) string { return rate(t.Rate()) }),
