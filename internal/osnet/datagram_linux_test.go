@@ -352,3 +352,67 @@ func TestBadSizes(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDatagrams moves 64 datagrams an iteration from one socket to another, by
+// each way through the stack.
+func BenchmarkDatagrams(b *testing.B) {
+	for _, offload := range []bool{false, true} {
+		for _, size := range []int{64, 1448} {
+			b.Run(fmt.Sprintf("offload=%v/%d", offload, size), func(b *testing.B) {
+				const n = 64
+				first, err := net.ListenPacket("udp", "127.0.0.1:0")
+				if err != nil {
+					b.Fatal(err)
+				}
+				rx := NewConn(first.(*net.UDPConn))
+				defer rx.Close()
+				tx, _, err := Dial(context.Background(), "udp", first.LocalAddr().(*net.UDPAddr).AddrPort(), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer tx.Close()
+				var fds [2]int
+				for i, c := range []*Conn{tx, rx} {
+					if fds[i], err = c.Detach(); err != nil {
+						b.Fatal(err)
+					}
+					if err := SetBlocking(fds[i], 5*time.Second); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if _, err := rx.GrowReceive(1 << 20); err != nil {
+					b.Fatal(err)
+				}
+				d, err := NewDatagramSender(fds[0], size, n, offload)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r, err := NewDatagramReceiver(fds[1], size, 8, offload, true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(n * size))
+				b.ReportAllocs()
+				for b.Loop() {
+					for sent := 0; sent < n; {
+						m, e := d.Send(n - sent)
+						if e != 0 && e != unix.EINTR {
+							b.Fatal(e)
+						}
+						sent += m
+					}
+					for left := n * size; left > 0; {
+						m, e := r.Receive()
+						if e != 0 && e != unix.EINTR {
+							b.Fatal(e)
+						}
+						for i := range m {
+							data, _, _ := r.Message(i)
+							left -= len(data)
+						}
+					}
+				}
+			})
+		}
+	}
+}
