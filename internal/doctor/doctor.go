@@ -153,6 +153,7 @@ var rules = []rule{
 	{"tcp", "path MTU probing", "mtu-probing", mtuProbing},
 	{"tcp", "queueing discipline", "qdisc", queueingDiscipline},
 	{"tcp", "auto-tuning", "autotuning-level", windowsTuning},
+	{"udp", "receive buffer", "udp-buffer", datagramBuffer},
 	{"cpu", "processor", "processor", processor},
 	{"cpu", "frequency governor", "governor", governor},
 	{"cpu", "frequency", "cpu-frequency", frequency},

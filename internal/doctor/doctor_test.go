@@ -231,6 +231,12 @@ var cases = map[string][]ruleCase{
 		{"enough", asIs, Goal{}, OK, "268 MB"},
 		{"small", func(i *oshost.Inventory) { i.TCP.CoreWriteMax = p(int64(212992)) }, tenG, Info, "wmem_max=25000000"},
 	},
+	"udp-buffer": {
+		{"enough", asIs, Goal{}, OK, "268 MB holds"},
+		{"a quarter", func(i *oshost.Inventory) { i.TCP.CoreReadMax = p(int64(3_000_000)) }, tenG, Info, "sysctl -w net.core.rmem_max=12500000"},
+		{"the usual default", func(i *oshost.Inventory) { i.TCP.CoreReadMax = p(int64(212992)) }, tenG, Change, "213 kB holds 170 µs at 10.0 Gbit/s"},
+		{"in a namespace", func(i *oshost.Inventory) { i.TCP.CoreReadMax = nil }, Goal{}, Unknown, "namespace"},
+	},
 	"moderate-rcvbuf": {
 		{"on", asIs, Goal{}, OK, "on"},
 		{"off", func(i *oshost.Inventory) { i.TCP.ModerateRcv = p(false) }, Goal{}, Change, "tcp_moderate_rcvbuf=1"},

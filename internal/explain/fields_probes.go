@@ -21,6 +21,7 @@ var probeFields = []Topic{
 	{Word: "down", In: []string{"Probes"}, Text: "The direction from server to client; null when the other end does not tell."},
 	{Word: "connect", In: []string{"Probes"}, Text: "Time of a TCP handshake as the client sees it: about one round trip and the server's accept."},
 	{Word: "transactions_per_s", In: []string{"Probes"}, Unit: "1/s", Text: "Requests answered per second when each follows the answer to the one before."},
+	{Word: "probe_only", In: []string{"Test"}, Text: "The run was made for its probes (fullbore delay): there is no load, or only a plain test that stands in for probes which the other end does not answer."},
 	{Word: "tcp_rtt_s", In: []string{"Probes"}, Unit: "seconds", Text: "The smoothed round trip that the kernel has for the control connection; told where nothing answers probes.", Source: "TCP_INFO, tcpi_rtt"},
 	{Word: "tcp_min_rtt_s", In: []string{"Probes"}, Unit: "seconds", Text: "The least round trip that the kernel saw on the control connection.", Source: "TCP_INFO, tcpi_min_rtt"},
 	{Word: "round_trip_histogram", In: []string{"Probes"}, Text: "The round trips in classes; empty ones are left out.", See: []string{"round_trip"}},
