@@ -207,6 +207,16 @@ type worded struct {
 
 // Event implements result.Sink.
 func (w *worded) Event(e result.Event) {
+	lines := senderWarnings(e, w.end)
+	if w.end == result.Client {
+		lines = append(udpWarnings(e), lines...)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(w.d.Err, "warning: %s\n", line) // past the log file, as iperf3's
+	}
+	if e.Kind == result.KindNotice && e.Notice.Code == "fragments" {
+		return // iperf3's own words have told it
+	}
 	if e.Kind == result.KindError && w.d.out.JSON {
 		said := proto.InWords(e.Err, w.end, w.d.release.String())
 		if more := detail(e.Err, said); more != "" {

@@ -112,6 +112,9 @@ func (p *parser) checkTraffic() *fault {
 	if udp && !p.plan.RateSet {
 		p.plan.Bitrate = plan.DefaultUDPRate
 	}
+	if udp && !p.plan.GSRO {
+		p.plan.Offload = plan.OffloadOff // as iperf3: each datagram goes through the stack by itself
+	}
 	ends := 0
 	for _, set := range []bool{p.timeSet, p.plan.Bytes != 0, p.plan.Blocks != 0} {
 		if set {

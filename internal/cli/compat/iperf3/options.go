@@ -15,12 +15,10 @@ const (
 // Status says how an option compares with iperf3's.
 type Status string
 
-// Done: as iperf3. Differs: see Why. Later: it is read and checked, and what it asks
-// for does not exist yet; Why says what happens.
+// Done: as iperf3. Differs: see Why.
 const (
 	Done    Status = "done"
 	Differs Status = "differs"
-	Later   Status = "later"
 )
 
 // Option is one option of iperf3: a row of the help text and of the compat table.
@@ -38,13 +36,10 @@ type Option struct {
 	Help    string // one line
 	Limits  string // range and default; "" = none
 	Status  Status
-	Why     string // for Differs and Later
+	Why     string // for Differs
 }
 
-const (
-	whyUDP  = "UDP tests do not exist yet: they are refused when the test is to start"
-	whySCTP = "no build carries SCTP yet: such a test is refused when it is to start"
-)
+const whySCTP = "no build carries SCTP: such a test is refused before anybody is bothered, and a server refuses it with iperf3's code (202, protocol not supported)"
 
 // Options is the table, in the order of iperf3's own: an ambiguous abbreviation lists
 // its candidates in it.
@@ -61,7 +56,7 @@ var Options = []Option{
 	{Key: "version", Short: 'v', Long: "version", Role: Both, Since: "3.0", Help: "print the release and what it can do, and exit", Status: Differs, Why: "the first line names fullbore in place of cJSON; the features are those of this build and system"},
 	{Key: "server", Short: 's', Long: "server", Role: Server, Checked: true, Since: "3.0", Help: "be the server", Status: Done},
 	{Key: "client", Short: 'c', Long: "client", Arg: getopt.Required, Meta: "<host>[%<dev>]", Role: Client, Checked: true, Since: "3.0", Help: "be the client and connect to host (dev: see --bind-dev)", Status: Done},
-	{Key: "udp", Short: 'u', Long: "udp", Role: Client, Checked: true, Since: "3.0", Help: "use UDP", Status: Later, Why: whyUDP},
+	{Key: "udp", Short: 'u', Long: "udp", Role: Client, Checked: true, Since: "3.0", Help: "use UDP", Status: Differs, Why: "datagrams that are missing at the end of the test count as lost; loss is never negative or above 100 %; no answer to UDP is an error after 10 s, not 30"},
 	{Key: "bitrate", Short: 'b', Long: "bitrate", Aliases: []string{"bandwidth"}, Arg: getopt.Required, Meta: "#[KMG][/#]", Role: Client, Checked: true, Since: "3.0 (as --bandwidth; --bitrate 3.2)", Help: "rate of each stream in bit/s; after a slash: blocks sent in one go", Limits: "0 = unlimited; default unlimited for TCP, 1 Mbit/s for UDP; 1 to 1000 blocks", Status: Done},
 	{Key: "server-bitrate-limit", Long: "server-bitrate-limit", Arg: getopt.Required, Meta: "#[KMG][/#]", Role: Server, Checked: true, Since: "3.9", Help: "refuse tests that ask for more bit/s, end those that average more; after a slash: over how many seconds", Limits: "default none; 0 or 0.1 to 60 s, default 5", Status: Done},
 	{Key: "server-max-duration", Long: "server-max-duration", Arg: getopt.Required, Meta: "#", Role: Server, Checked: true, Since: "3.20", Help: "refuse tests that are longer (seconds) or have no time limit", Limits: "0 to 86400, default 0 = none", Status: Done},
@@ -92,16 +87,16 @@ var Options = []Option{
 	{Key: "affinity", Short: 'A', Long: "affinity", Arg: getopt.Required, Meta: "n[,m]", Role: Both, Since: "3.0", Help: "run on CPU n; the client may ask the server to use CPU m", Limits: "0 to 1024", Status: Differs, Why: "n may also be a set: 0-3, 0+2, 0-3+8"},
 	{Key: "title", Short: 'T', Long: "title", Arg: getopt.Required, Meta: "str", Role: Client, Checked: true, Since: "3.0", Help: "text before each line", Status: Done},
 	{Key: "congestion", Short: 'C', Long: "congestion", Aliases: []string{"linux-congestion"}, Arg: getopt.Required, Meta: "<algo>", Role: Client, Checked: true, Since: "3.0 (as --linux-congestion; --congestion 3.1)", Help: "TCP congestion control of both ends", Status: Done},
-	{Key: "sctp", Long: "sctp", Role: Client, Checked: true, Since: "3.1", Help: "use SCTP", Status: Later, Why: whySCTP},
-	{Key: "nstreams", Long: "nstreams", Arg: getopt.Required, Meta: "#", Role: Client, Checked: true, Since: "3.1", Help: "SCTP streams in each association", Status: Later, Why: whySCTP + "; in a test without SCTP it has no effect and says so (iperf3 also takes it for -b)"},
-	{Key: "xbind", Short: 'X', Long: "xbind", Arg: getopt.Required, Meta: "<name>", Role: Both, Since: "3.1", Help: "local address of the SCTP association; may be repeated", Status: Later, Why: whySCTP + "; in a test without SCTP it has no effect and says so"},
+	{Key: "sctp", Long: "sctp", Role: Client, Checked: true, Since: "3.1", Help: "use SCTP", Status: Differs, Why: whySCTP},
+	{Key: "nstreams", Long: "nstreams", Arg: getopt.Required, Meta: "#", Role: Client, Checked: true, Since: "3.1", Help: "SCTP streams in each association", Status: Differs, Why: whySCTP + "; in a test without SCTP it has no effect and says so (iperf3 also takes it for -b)"},
+	{Key: "xbind", Short: 'X', Long: "xbind", Arg: getopt.Required, Meta: "<name>", Role: Both, Since: "3.1", Help: "local address of the SCTP association; may be repeated", Status: Differs, Why: whySCTP + "; in a test without SCTP it has no effect and says so"},
 	{Key: "pidfile", Short: 'I', Long: "pidfile", Arg: getopt.Required, Meta: "file", Role: Both, Since: "3.1", Help: "write the process id into a file", Status: Done},
 	{Key: "logfile", Long: "logfile", Arg: getopt.Required, Meta: "f", Role: Both, Since: "3.1", Help: "append the output to a file", Status: Done},
 	{Key: "forceflush", Long: "forceflush", Role: Both, Since: "3.1.5", Help: "flush the output at each report", Status: Differs, Why: "needless: every line is written at once"},
 	{Key: "get-server-output", Long: "get-server-output", Role: Client, Checked: true, Since: "3.0.10", Help: "also print what the server printed", Status: Done},
-	{Key: "udp-counters-64bit", Long: "udp-counters-64bit", Role: Client, Checked: true, Since: "3.1", Help: "64-bit datagram counters", Status: Later, Why: whyUDP},
+	{Key: "udp-counters-64bit", Long: "udp-counters-64bit", Role: Client, Checked: true, Since: "3.1", Help: "64-bit datagram counters", Status: Differs, Why: "also asked for by itself where a test could send more than 2^31 datagrams a stream"},
 	{Key: "no-fq-socket-pacing", Long: "no-fq-socket-pacing", Role: Client, Checked: true, Since: "3.1.3", Help: "no effect, deprecated", Status: Differs, Why: "with -J its line is on stderr"},
-	{Key: "dont-fragment", Long: "dont-fragment", Role: Client, Checked: true, Since: "3.10", Help: "set IPv4's don't-fragment bit (UDP)", Status: Later, Why: whyUDP},
+	{Key: "dont-fragment", Long: "dont-fragment", Role: Client, Checked: true, Since: "3.10", Help: "set IPv4's don't-fragment bit (UDP)", Status: Differs, Why: "a block that does not fit is refused with the size that does; IPv6 datagrams are not fragmented either"},
 	{Key: "skip-rx-copy", Long: "skip-rx-copy", Role: Client, Checked: true, Since: "3.19", Help: "the receiver discards payload in the kernel (MSG_TRUNC)", Status: Done},
 	{Key: "username", Long: "username", Arg: getopt.Required, Meta: "name", Role: Client, Checked: true, Since: "3.2", Help: "user to log in as (password: IPERF3_PASSWORD, or asked for)", Status: Done},
 	{Key: "rsa-public-key-path", Long: "rsa-public-key-path", Arg: getopt.Required, Meta: "file", Role: Client, Checked: true, Since: "3.2", Help: "the server's public key (PEM) that encrypts the login", Status: Differs, Why: "keys below 1024 bits are refused"},
@@ -117,7 +112,7 @@ var Options = []Option{
 	{Key: "snd-timeout", Long: "snd-timeout", Arg: getopt.Required, Meta: "#", Role: Both, Since: "3.12", Help: "milliseconds that sent data may stay unacknowledged", Limits: "0 to 86400000, default 0 = the system's", Status: Done},
 	{Key: "cntl-ka", Long: "cntl-ka", Arg: getopt.Optional, Meta: "#/#/#", Role: Both, Since: "3.19", Help: "keepalive on the control connection: idle and interval in seconds, number of probes; each may be left out", Limits: "idle > interval x number; default: the system's", Status: Done},
 	{Key: "mptcp", Short: 'm', Long: "mptcp", Role: Both, Since: "3.19", Help: "use MPTCP for the streams (Linux)", Status: Done},
-	{Key: "gsro", Long: "gsro", Role: Client, Checked: true, Since: "3.21", Help: "UDP segmentation and receive offload on both ends", Status: Later, Why: whyUDP},
+	{Key: "gsro", Long: "gsro", Role: Client, Checked: true, Since: "3.21", Help: "UDP segmentation and receive offload on both ends", Status: Done},
 	{Key: "debug", Short: 'd', Long: "debug", Arg: getopt.Optional, Bare: true, Meta: "#", Role: Both, Since: "3.0.2 (level 3.12)", Help: "print what goes on inside", Limits: "1 to 4, default 4", Status: Differs, Why: "the lines are our own; with -J they are on stderr"},
 	{Key: "help", Short: 'h', Long: "help", Role: Both, Since: "3.0", Help: "print this text and exit", Status: Differs, Why: "our own words, same layout"},
 }
