@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/result"
@@ -26,7 +27,7 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 		p.Extension = "quiet" // the drop-in shows nothing of the other end's events
 	}
 	c := &iperf3.Client{
-		Plan: p, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Host: host.sample, Facts: host.facts, Now: r.Now,
+		Plan: p, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Plain: r.Plain, Host: host.sample, Facts: host.facts, Now: r.Now,
 	}
 	return c.Run(ctx, out)
 }
@@ -34,6 +35,7 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listener, newTest func(result.Addr) Hooks) error {
 	srv := &iperf3.Server{
 		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
+		Packets: r.packets(ctx, s, lns),
 		NewTest: func(remote result.Addr) iperf3.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {
@@ -54,4 +56,38 @@ func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listene
 		},
 	}
 	return srv.Serve(ctx, lns)
+}
+
+// packets binds a UDP socket beside each listener. Where that fails the listener serves
+// without UDP, which is logged, and told to each client that wants it.
+func (r *Runner) packets(ctx context.Context, s plan.Serve, lns []net.Listener) []*osnet.PacketConn {
+	out := make([]*osnet.PacketConn, len(lns))
+	for i, ln := range lns {
+		pc, err := packetsBeside(ctx, s, ln)
+		if err != nil {
+			if r.Log != nil {
+				r.Log.Warn("no UDP here: UDP tests will be refused", "listener", ln.Addr().String(), "err", err)
+			}
+			continue
+		}
+		out[i] = pc
+	}
+	return out
+}
+
+func packetsBeside(ctx context.Context, s plan.Serve, ln net.Listener) (*osnet.PacketConn, error) {
+	addr, err := netip.ParseAddrPort(ln.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	u, _, err := osnet.ListenUDP(ctx, addr, osnet.Options{Family: s.Family, BindDev: s.BindDev})
+	if err != nil {
+		return nil, err
+	}
+	pc, err := osnet.NewPacketConn(u)
+	if err != nil {
+		_ = u.Close()
+		return nil, err
+	}
+	return pc, nil
 }

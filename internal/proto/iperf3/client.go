@@ -30,6 +30,10 @@ type Client struct {
 	Version string
 	// SocketBase is the number shown for the first stream; default 5.
 	SocketBase int
+	// Plain leaves what a Plan does not say to iperf3's rules: UDP datagrams are as long as
+	// the control connection's segments and may be fragmented. Else they fill one packet of the
+	// path, and the don't-fragment bit is set.
+	Plain bool
 	// Host samples this machine's counters once per interval; nil = not.
 	Host func() *result.HostSample
 	// Facts describe this machine; nil = unknown.
@@ -37,6 +41,8 @@ type Client struct {
 	// Now is the wall clock of login tokens and of Run.Started; nil = time.Now.
 	Now      func() time.Time
 	Timeouts Timeouts
+
+	forgetHost bool // for tests: do not notice that the server is on this machine
 
 	mu  sync.Mutex
 	run *clientRun // while a test runs, for Steer
@@ -96,7 +102,8 @@ type clientRun struct {
 	out   *emitter
 	began time.Time
 
-	file    *os.File // -F
+	conn    *osnet.Conn // the control connection
+	file    *os.File    // -F
 	size    int64
 	addr    netip.AddrPort // of the server, the one that answered
 	ctl     *control
@@ -112,6 +119,9 @@ type clientRun struct {
 	other   *Results // the server's, once known
 	ended   bool     // Finish was emitted
 	agreed  bool     // the server accepted the parameters
+	early   []int64  // datagrams per flow that came before the engine took it
+	begun   bool     // TEST_RUNNING came while the streams were opened
+	chose64 bool     // 64-bit counters without being asked for
 	flowed  bool     // data flowed
 	done    bool     // the conversation ended as it should
 	said    bool     // the server knows that we end
@@ -137,7 +147,11 @@ func (r *clientRun) test(ctx context.Context) error {
 	if err := r.agree(ctx); err != nil {
 		return err
 	}
-	if err := r.openStreams(ctx); err != nil {
+	open := r.openStreams
+	if r.p.Transport == plan.UDP {
+		open = r.openDatagrams
+	}
+	if err := open(ctx); err != nil {
 		return err
 	}
 	if err := r.awaitStart(ctx); err != nil {
@@ -148,10 +162,10 @@ func (r *clientRun) test(ctx context.Context) error {
 
 // prepare does what can fail before anybody is bothered (field case F23: a missing file).
 func (r *clientRun) prepare() error {
-	if r.p.Transport != plan.TCP {
+	if r.p.Transport != plan.TCP && r.p.Transport != plan.UDP {
 		return &result.Error{
 			Code: "unsupported", Number: codeStreamListen, Errno: linuxEPROTONOSUPPORT,
-			Text: fmt.Sprintf("%s: this build carries only TCP", r.p.Transport),
+			Text: fmt.Sprintf("%s: this build carries only TCP and UDP", r.p.Transport),
 		}
 	}
 	if r.p.File == "" {
@@ -231,6 +245,7 @@ func (r *clientRun) connect(ctx context.Context) error {
 	if mss, err := conn.MSS(); err == nil {
 		r.head.Wire = &result.Wire{ControlMSS: mss}
 	}
+	r.conn = conn
 	r.ctl = newControl(conn.Net(), true, MaxResults, nil, r.frame)
 	return nil
 }
@@ -287,6 +302,9 @@ func (r *clientRun) agree(ctx context.Context) error {
 	if m.State != StateParamExchange {
 		return r.notIperf3()
 	}
+	if err := r.fitDatagrams(ctx); err != nil {
+		return err
+	}
 	if err := r.buildParams(); err != nil {
 		return err
 	}
@@ -310,7 +328,10 @@ func (r *clientRun) buildParams() error {
 	}
 	r.params = ParamsOf(p, version)
 	if r.p.Extension != "off" {
-		h := &ClientHello{V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue}
+		h := &ClientHello{
+			V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue,
+			Offload: r.p.Offload, Pacing: r.p.Pacing,
+		}
 		if r.quiet() {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureEvents })
 		}
@@ -435,6 +456,7 @@ func (r *clientRun) queued(q QueueFrame) {
 
 // adapt fits the plan to a server that does not know the extension.
 func (r *clientRun) adapt() error {
+	r.note64()
 	if r.hello != nil {
 		return nil
 	}

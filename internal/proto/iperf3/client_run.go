@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -14,6 +15,9 @@ func (r *clientRun) awaitStart(ctx context.Context) error {
 	if err := r.build(); err != nil {
 		return err
 	}
+	if r.begun {
+		return nil
+	}
 	wait := r.answer() + time.Duration(len(r.head.Streams))*2*time.Millisecond
 	for {
 		m, err := r.next(ctx, wait)
@@ -21,7 +25,7 @@ func (r *clientRun) awaitStart(ctx context.Context) error {
 			return r.waitError(err, fmt.Sprintf("to start the test after %d streams were opened", len(r.head.Streams)))
 		}
 		switch m.State {
-		case StateTestStart: // TEST_RUNNING follows at once
+		case StateTestStart, FrameReady: // TEST_RUNNING follows at once
 		case StateTestRunning:
 			return nil
 		default:
@@ -39,8 +43,11 @@ func (r *clientRun) build() error {
 	if base == 0 {
 		base = 5
 	}
-	flows, views := flowsOf(result.Client, base, r.p.Window, r.streams)
+	flows, views := flowsOf(result.Client, r.p.Transport, base, r.p.Window, r.streams)
 	r.senders = sendersOf(flows)
+	for _, s := range r.streams {
+		r.early = append(r.early, s.early)
+	}
 	r.streams = nil // the engine owns the sockets now
 	r.head.Streams = views
 	if len(views) > 0 {
@@ -57,7 +64,7 @@ func (r *clientRun) build() error {
 		End: result.Client, Transport: r.p.Transport, BlockSize: r.p.BlockSize, Bitrate: r.p.Bitrate, Burst: r.p.Burst,
 		MaxRate: r.p.MaxRate, MaxBytes: r.p.MaxBytes, Duration: r.p.Duration, Omit: r.p.Omit, Bytes: r.p.Bytes, Blocks: r.p.Blocks,
 		Interval: r.p.Interval, Send: r.p.Send, Receive: r.p.Receive, Repeating: r.p.Repeating, Affinity: r.p.Affinity,
-		ReceiveTimeout: r.p.ReceiveTimeout, Host: r.c.Host,
+		ReceiveTimeout: r.p.ReceiveTimeout, Host: r.c.Host, UDP: r.udpConfig(),
 	}
 	if r.p.OneRow {
 		cfg.Interval = 0
@@ -127,7 +134,7 @@ func (r *clientRun) watch(ctx context.Context) (ending, error) {
 		reason, err := r.eng.Wait(wctx)
 		wait <- waited{reason, err}
 	}()
-	still := newStall(r.senders, r.stallAfter())
+	still := newStall(r.acknowledged(), r.stallAfter())
 	defer still.stop()
 	var dead waited
 	var reason <-chan time.Time
@@ -223,13 +230,7 @@ func (r *clientRun) finish(ctx context.Context, end ending) error {
 		}
 	}
 	r.eng.StopSend()
-	// What lies in the kernel has arrived in time, though this program was not given a
-	// core to read it. But what a count asked for has been counted.
-	r.eng.StopReceive(end.byServer || !end.limited)
-	totals := r.eng.Finish()
-	r.totals = &totals
-	r.frames.stop() // none follows TEST_END
-	err := r.sayEnd(end)
+	err := r.stopAndSayEnd(end)
 	if err == nil {
 		err = r.exchange(stop, end)
 	}
@@ -250,6 +251,29 @@ func (r *clientRun) finish(ctx context.Context, end ending) error {
 	}
 	r.done = true
 	return nil
+}
+
+// stopAndSayEnd takes the totals and says TEST_END.
+func (r *clientRun) stopAndSayEnd(end ending) error {
+	if r.p.Transport == plan.UDP && r.p.Sends(result.Server) {
+		// Loss is known only when the server has stopped: this end counts on until then, but
+		// not for the rate.
+		err := r.sayEnd(end)
+		r.eng.StopReceive(true)
+		totals := r.eng.Finish()
+		r.countEarly(&totals)
+		r.totals = &totals
+		r.frames.stop() // none follows our results
+		return err
+	}
+	// What lies in the kernel has arrived in time, though this program was not given a
+	// core to read it. But what a count asked for has been counted.
+	r.eng.StopReceive(end.byServer || !end.limited)
+	totals := r.eng.Finish()
+	r.totals = &totals
+	r.frames.stop() // none follows TEST_END
+	r.settleDatagrams()
+	return r.sayEnd(end)
 }
 
 func (r *clientRun) sayEnd(end ending) error {
@@ -382,6 +406,9 @@ func (r *clientRun) emitFinish() {
 	f := &result.Finish{
 		Streams: merge(result.Client, r.head.Streams, *t, r.other), Usage: t.Usage, Path: &t.Path, Elapsed: time.Since(r.began).Seconds(),
 		Zero: t.Zero,
+	}
+	if r.p.Transport == plan.UDP {
+		r.out.notices(mergeUDP(result.Client, f.Streams, *t, r.other, r.out.hostDrops()))
 	}
 	f.CPU.Client = t.CPU
 	wire := *r.head.Wire

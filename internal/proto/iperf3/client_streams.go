@@ -3,8 +3,10 @@ package iperf3
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -22,7 +24,8 @@ func (r *clientRun) openStreams(ctx context.Context) error {
 	if indexed {
 		at = min(ParallelOpen, len(dirs))
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	parent := ctx
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	var (
 		wg      sync.WaitGroup
@@ -64,20 +67,74 @@ func (r *clientRun) openStreams(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return r.streamError(context.Cause(ctx))
 	}
+	if indexed && r.hello.has(FeatureToken) {
+		return r.awaitReady(parent)
+	}
+	return nil
+}
+
+// awaitReady waits until the server has all streams, and meanwhile proves those that seem
+// to come from another address (design §5 "Who may").
+func (r *clientRun) awaitReady(ctx context.Context) error {
+	wait := r.answer() + time.Duration(len(r.streams))*2*time.Millisecond
+	for {
+		m, err := r.next(ctx, wait)
+		if err != nil {
+			return r.waitError(err, fmt.Sprintf("to take the %d streams", len(r.streams)))
+		}
+		switch m.State {
+		case FrameReady:
+			var f ReadyFrame
+			if json.Unmarshal(m.Doc, &f) != nil {
+				continue
+			}
+			for _, i := range f.Prove {
+				if err := r.prove(i); err != nil {
+					return r.streamError(err)
+				}
+			}
+			if f.Ready {
+				return nil
+			}
+		case StateTestStart:
+		case StateTestRunning:
+			r.begun = true
+			return nil
+		default:
+			if err := r.refused(m); err != nil {
+				return err
+			}
+			return r.unknown(m)
+		}
+	}
+}
+
+// prove sends back the token that the server has put on stream i, where nothing else
+// travels yet.
+func (r *clientRun) prove(i int) error {
+	if i < 0 || i >= len(r.streams) {
+		return &result.Error{Code: "protocol", Remote: true, Number: codeMessage, Text: fmt.Sprintf("the server wants stream %d to be proved, which does not exist", i)}
+	}
+	nc := r.streams[i].conn.Net()
+	_ = nc.SetDeadline(time.Now().Add(r.to.Answer))
+	defer func() { _ = nc.SetDeadline(time.Time{}) }()
+	var b [challengeSize]byte
+	if _, err := io.ReadFull(nc, b[:]); err != nil {
+		return fmt.Errorf("read the token of stream %d: %w", i, err)
+	}
+	t := decodeChallenge(b[:])
+	if t == nil {
+		return &result.Error{Code: "protocol", Remote: true, Number: codeMessage, Text: fmt.Sprintf("stream %d carries no token", i)}
+	}
+	if _, err := nc.Write(t[:]); err != nil {
+		return fmt.Errorf("send back the token of stream %d: %w", i, err)
+	}
 	return nil
 }
 
 // openStream connects stream i and sends its greeting.
 func (r *clientRun) openStream(ctx context.Context, i int, indexed bool) (*osnet.Conn, []result.Notice, error) {
-	o := osnet.Options{
-		Family: r.p.Family, BindHost: r.p.BindHost, BindDev: r.p.BindDev, Window: r.p.Window, MSS: r.p.MSS, NoDelay: r.p.NoDelay,
-		TOS: r.p.TOS, FlowLabel: r.p.FlowLabel, Congestion: r.p.Congestion, MPTCP: r.p.MPTCP, UserTimeout: r.p.SendTimeout,
-		FQRate: r.p.FQRate, Timeout: r.to.Stream,
-	}
-	if r.p.ClientPort > 0 {
-		o.LocalPort = r.p.ClientPort + i
-	}
-	conn, notices, err := osnet.Dial(ctx, "tcp", r.addr, o)
+	conn, notices, err := osnet.Dial(ctx, "tcp", r.addr, r.streamOptions(i))
 	if err != nil {
 		return nil, nil, err
 	}

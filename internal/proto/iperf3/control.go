@@ -128,7 +128,7 @@ func (c *control) take(buf []byte, eof bool) ([]byte, bool) {
 			buf = nil
 		}
 		switch {
-		case m.State == FrameHello || m.State == FrameQueue || !m.State.Frame():
+		case m.State == FrameHello || m.State == FrameQueue || m.State == FrameReady && c.client || !m.State.Frame():
 			if !c.put(inbound{m: m}) {
 				return nil, false
 			}

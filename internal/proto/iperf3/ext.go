@@ -20,11 +20,13 @@ const (
 	FeatureClient = "client" // frames 0x49: the client's events and facts, steer, stop
 	FeatureQueue  = "queue"  // frames 0x48: waiting instead of a busy answer
 	FeatureIndex  = "index"  // TCP streams send cookie + index and may be opened many at a time
+	FeatureUDP    = "udp"    // UDP streams carry an index, their datagrams 64-bit counters, send time and nonce
+	FeatureToken  = "token"  // streams from another address are proved, frame 0x4a
 	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
 )
 
 func features() []string {
-	return []string{FeatureEvents, FeatureClient, FeatureQueue, FeatureIndex, FeatureExact}
+	return []string{FeatureEvents, FeatureClient, FeatureQueue, FeatureIndex, FeatureUDP, FeatureToken, FeatureExact}
 }
 
 // ParallelOpen is how many indexed streams a client opens at a time.
@@ -40,6 +42,10 @@ type ClientHello struct {
 	// Duration and Omit are the exact ones when they are not whole seconds.
 	Duration float64 `json:"time_s,omitempty"`
 	Omit     float64 `json:"omit_s,omitempty"`
+	// Offload and Pacing say how the server is to handle UDP at its end: plan.Offload and
+	// plan.Pacing.
+	Offload plan.Offload `json:"offload,omitempty"`
+	Pacing  plan.Pacing  `json:"pacing,omitempty"`
 	// Queue: wait when the server is busy.
 	Queue bool `json:"queue,omitempty"`
 }
@@ -63,7 +69,7 @@ type ServerHello struct {
 	Version  string       `json:"version"`
 	Features []string     `json:"features"`
 	Test     string       `json:"test"`           // the server's name for this test, for both logs
-	Nonce    string       `json:"nonce"`          // 8 bytes in hexadecimal; see FeatureProbes of a later version
+	Nonce    string       `json:"nonce"`          // 8 bytes in hexadecimal; marks the test's datagrams
 	Clock    Clock        `json:"clock"`          // the server's clocks when it wrote this
 	Host     *result.Host `json:"host,omitempty"` // what the server tells about its machine
 	Limits   *Limits      `json:"limits,omitempty"`
@@ -106,6 +112,15 @@ type ClientFrame struct {
 	Steer   *Steer        `json:"steer,omitempty"`
 	Stop    *Stop         `json:"stop,omitempty"`
 	Dropped int64         `json:"dropped,omitempty"`
+}
+
+// ReadyFrame is the document of frame 0x4a, before TEST_START.
+type ReadyFrame struct {
+	// Prove are the indexes of TCP streams that came from another address than the control
+	// connection: a token waits on each, to be sent back on it.
+	Prove []int `json:"prove,omitempty"`
+	// Ready: all streams are there.
+	Ready bool `json:"ready,omitempty"`
 }
 
 // Steer is a new rate for the server's sending streams.

@@ -404,16 +404,18 @@ func FuzzFrames(f *testing.F) {
 func TestSocketNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		end  result.End
+		tr   plan.Transport
 		base int
 		want []int
 	}{
-		{result.Client, 5, []int{5, 7, 9, 11}},
-		{result.Server, 5, []int{5, 8, 10, 12}},
-		{result.Client, 6, []int{6, 8, 10, 12}},
-		{result.Server, 6, []int{6, 9, 11, 13}},
+		{result.Client, plan.TCP, 5, []int{5, 7, 9, 11}},
+		{result.Server, plan.TCP, 5, []int{5, 8, 10, 12}},
+		{result.Client, plan.UDP, 6, []int{6, 8, 10, 12}},
+		{result.Server, plan.TCP, 6, []int{6, 9, 11, 13}},
+		{result.Server, plan.UDP, 5, []int{5, 6, 7, 8}},
 	} {
 		for i, want := range tc.want {
-			if got := socketNumber(tc.end, tc.base, i); got != want {
+			if got := socketNumber(tc.end, tc.tr, tc.base, i); got != want {
 				t.Errorf("%s from %d, stream %d: %d, want %d", tc.end, tc.base, i, got, want)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 func short() Timeouts {
 	return Timeouts{
 		Header: time.Second, Answer: 1500 * time.Millisecond, Stream: 1500 * time.Millisecond, Drain: time.Second,
+		UDPAnswer: 1500 * time.Millisecond, Turn: time.Second,
 		Grace: 500 * time.Millisecond, Reason: 300 * time.Millisecond, Linger: 300 * time.Millisecond, Stopping: time.Second,
 	}
 }
@@ -79,7 +80,17 @@ func startServerOn(t testing.TB, s *Server, wrap func(net.Listener) net.Listener
 	if s.Tool.Name == "" {
 		s.Tool = result.Tool{Name: "fullbore", Version: "test"}
 	}
-	ts := &testServer{Server: s, t: t, addr: ln.Addr().(*net.TCPAddr).AddrPort(), result: make(chan error, 1)}
+	addr := ln.Addr().(*net.TCPAddr).AddrPort()
+	u, _, err := osnet.ListenUDP(t.Context(), addr, osnet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := osnet.NewPacketConn(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Packets = []*osnet.PacketConn{pc}
+	ts := &testServer{Server: s, t: t, addr: addr, result: make(chan error, 1)}
 	if s.NewTest == nil {
 		s.NewTest = func(result.Addr) TestHooks {
 			r := newRecorder()

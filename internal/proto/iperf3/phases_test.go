@@ -123,12 +123,21 @@ func serverPhases() []serverPhase {
 // TestServerVanishes: whatever the phase and the manner, the client ends by itself, says
 // why, and keeps what was measured.
 func TestServerVanishes(t *testing.T) {
+	for _, tr := range []plan.Transport{plan.TCP, plan.UDP} {
+		t.Run(string(tr), func(t *testing.T) {
+			t.Parallel()
+			serverVanishes(t, tr)
+		})
+	}
+}
+
+func serverVanishes(t *testing.T, tr plan.Transport) {
 	for _, ph := range serverPhases() {
 		for _, d := range deaths {
 			for _, dir := range []plan.Direction{plan.Up, plan.Down} {
 				t.Run(ph.name+" "+d.name+" "+string(dir), func(t *testing.T) {
 					t.Parallel()
-					p := scriptServer(t, func(p *rawPeer, stream func() net.Conn) {
+					p := scriptServerOf(t, tr, func(p *rawPeer, stream func() net.Conn) {
 						p.frozen = d.name == "freezes" && ph.name == "in the data phase"
 						if !ph.play(p, stream) {
 							t.Error("the client left before the phase")
@@ -139,7 +148,13 @@ func TestServerVanishes(t *testing.T) {
 					p.Duration = 50 * time.Millisecond
 					if ph.name == "in the data phase" {
 						p.Duration = time.Minute
-						p.ReceiveTimeout = time.Second // how long a frozen peer may last
+						p.ReceiveTimeout = time.Second        // how long a frozen peer may last
+						if tr == plan.UDP && dir == plan.Up { // nothing is acknowledged: the test runs to its end
+							p.Duration = 300 * time.Millisecond
+						}
+					}
+					if tr == plan.UDP {
+						p.BlockSize, p.Bitrate = 1000, 1e6
 					}
 					run, err := runClient(t, &Client{Plan: p, Timeouts: short()})
 					if ph.good {
@@ -226,12 +241,27 @@ func clientPhases() []clientPhase {
 // TestClientVanishes: whatever the phase and the manner, the server ends the test by
 // itself, says why, keeps what was measured, and serves the next client.
 func TestClientVanishes(t *testing.T) {
+	for _, tr := range []plan.Transport{plan.TCP, plan.UDP} {
+		t.Run(string(tr), func(t *testing.T) {
+			t.Parallel()
+			clientVanishes(t, tr)
+		})
+	}
+}
+
+func clientVanishes(t *testing.T, tr plan.Transport) {
 	for _, ph := range clientPhases() {
 		for _, d := range deaths {
 			t.Run(ph.name+" "+d.name, func(t *testing.T) {
 				t.Parallel()
 				ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, ReceiveTimeout: time.Second}, Timeouts: short()})
 				p := dialRaw(t, ts)
+				if tr == plan.UDP {
+					// A frozen client that receives is given up after its time: nothing is acknowledged.
+					p.udp = true
+					ph.params = strings.Replace(ph.params, `"tcp":true`, `"udp":true,"len":1000,"bandwidth":1000000`, 1)
+					ph.params = strings.Replace(ph.params, `"time":60`, `"time":1`, 1)
+				}
 				ph.play(p, ph.params)
 				d.die(p)
 				if ph.test {

@@ -21,6 +21,7 @@ type rawPeer struct {
 	t      testing.TB
 	nc     net.Conn
 	cookie Cookie
+	udp    bool // streams are UDP's
 	frozen bool // a server that reads no payload
 }
 
@@ -86,6 +87,9 @@ func (p *rawPeer) document(doc string) {
 // stream opens a data connection to the same server.
 func (p *rawPeer) stream() net.Conn {
 	p.t.Helper()
+	if p.udp {
+		return p.greetUDP(udpGreeting)
+	}
 	nc, err := net.Dial("tcp", p.nc.RemoteAddr().String())
 	if err != nil {
 		p.t.Fatal(err)
@@ -355,9 +359,19 @@ func TestSlowHeaders(t *testing.T) {
 // and drained. It ends when the client is gone.
 func scriptServer(t *testing.T, f func(p *rawPeer, streams func() net.Conn)) plan.Plan {
 	t.Helper()
+	return scriptServerOf(t, plan.TCP, f)
+}
+
+// scriptServerOf is the same with streams of either transport.
+func scriptServerOf(t *testing.T, tr plan.Transport, f func(p *rawPeer, streams func() net.Conn), set ...func(*udpFlows)) plan.Plan {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var flows *udpFlows
+	if tr == plan.UDP {
+		flows = newUDPFlows(t, ln.Addr(), set...)
 	}
 	done := make(chan struct{})
 	t.Cleanup(func() {
@@ -379,6 +393,13 @@ func scriptServer(t *testing.T, f func(p *rawPeer, streams func() net.Conn)) pla
 			}
 		}()
 		f(&rawPeer{t: t, nc: nc}, func() net.Conn {
+			if flows != nil {
+				c := flows.accept(20 * time.Second)
+				if c != nil {
+					conns = append(conns, c)
+				}
+				return c
+			}
 			c, err := ln.Accept()
 			if err != nil {
 				return nil
@@ -389,7 +410,7 @@ func scriptServer(t *testing.T, f func(p *rawPeer, streams func() net.Conn)) pla
 			return c
 		})
 	}()
-	return plan.Plan{Host: "127.0.0.1", Port: ln.Addr().(*net.TCPAddr).Port, Bytes: 1 << 18, Extension: "off"}
+	return plan.Plan{Host: "127.0.0.1", Port: ln.Addr().(*net.TCPAddr).Port, Transport: tr, Bytes: 1 << 18, Extension: "off"}
 }
 
 // get reads n bytes; false = the client is gone.

@@ -132,6 +132,7 @@ type scriptedClient struct {
 	nc   net.Conn
 	wg   sync.WaitGroup
 	sent map[string]int64
+	udp  map[string]*net.UDPConn // of a UDP recording
 }
 
 // play sends what the client sent, after what it had read before.
@@ -181,6 +182,7 @@ func (c *scriptedClient) play() {
 			return
 		case e.Conn == "tcp0" && e.Ev == "data" && e.Dir == "C>S" && !ended:
 			if b := e.bytes(); len(b) == 1 && State(b[0]) == StateTestEnd {
+				c.pushUDP()
 				for n, s := range streams { // all that the real one had sent
 					c.push(s, n, totals[n]-CookieSize)
 				}
@@ -188,6 +190,8 @@ func (c *scriptedClient) play() {
 			if _, err := nc.Write(e.bytes()); err != nil && !errors.Is(err, net.ErrClosed) {
 				ended = true
 			}
+		case e.Ev == "open" && c.udp != nil && strings.HasPrefix(e.Conn, "udp") && !ended:
+			c.greetUDP(e.Conn)
 		case e.Ev == "open" && names[e.Conn] && !ended:
 			s, err := net.Dial("tcp", c.ts.addr.String())
 			if err != nil {

@@ -105,6 +105,7 @@ type scriptedServer struct {
 	running chan struct{} // closed when the data phase begins
 	stop    atomic.Bool
 	wg      sync.WaitGroup
+	udp     *udpServer // of a UDP recording
 }
 
 func newScriptedServer(t *testing.T, r recording) *scriptedServer {
@@ -144,6 +145,7 @@ func (s *scriptedServer) play() error {
 	}
 	var cookie Cookie
 	var up decoderOf // the client's messages as recorded
+	flows := 0
 	sends := s.r.params(s.t).Reverse || s.r.params(s.t).Bidirectional
 	for i, e := range s.r.events {
 		switch {
@@ -159,9 +161,16 @@ func (s *scriptedServer) play() error {
 			}
 			if b := e.bytes(); b[len(b)-1] == byte(StateTestRunning) && e.Len <= 2 {
 				close(s.running)
+				if s.udp != nil && sends {
+					s.udp.send()
+				}
 			}
 		case e.Conn == "tcp0" && (e.Ev == "fin" || e.Ev == "reset") && e.Dir == "S>C":
 			return nil
+		case e.Ev == "open" && s.udp != nil && strings.HasPrefix(e.Conn, "udp"):
+			if flows++; s.udp.wait(flows) != nil {
+				return fmt.Errorf("event %d: %s did not come", i, e.Conn)
+			}
 		case e.Ev == "open" && streams[e.Conn]:
 			c, err := s.ln.Accept()
 			if err != nil {

@@ -47,6 +47,7 @@ type ResultsExt struct {
 type StreamExt struct {
 	ID         int                `json:"id"`
 	TCP        *result.TCPSummary `json:"tcp,omitempty"`
+	UDP        *result.UDPStream  `json:"udp,omitempty"` // its own half: Sent or Received
 	OutOfOrder *int64             `json:"out_of_order,omitempty"`
 }
 

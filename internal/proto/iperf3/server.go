@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -59,7 +60,11 @@ type Server struct {
 	// nil = no hooks.
 	NewTest  func(remote result.Addr) TestHooks
 	Timeouts Timeouts
+	// Packets are the wildcard UDP sockets beside the listeners of Serve, in their order and
+	// bound to the same address and port; nil = UDP tests are refused there. Serve closes them.
+	Packets []*osnet.PacketConn
 
+	oneSocket bool // for tests: all UDP streams share the wildcard socket
 	listeners []net.Listener
 	key       *rsa.PrivateKey
 	to        Timeouts
@@ -91,24 +96,34 @@ const (
 // open between tests and are closed when it returns. It returns nil after a one-off
 // test, ErrIdle, ctx's cause, or a listener's error; every goroutine is gone then.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
-	if err := s.prepare(); err != nil {
+	closeSockets := func() {
 		for _, ln := range lns {
 			_ = ln.Close()
 		}
+		for _, pc := range s.Packets {
+			if pc != nil {
+				_ = pc.Close()
+			}
+		}
+	}
+	if err := s.prepare(); err != nil {
+		closeSockets()
 		return err
 	}
 	s.listeners = lns
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.cancel = cancel
 	stop := context.AfterFunc(ctx, func() {
-		for _, ln := range lns {
-			_ = ln.Close()
-		}
+		closeSockets()
 		s.pending.closeAll()
 	})
 	defer stop()
-	for _, ln := range lns {
-		s.wg.Go(func() { s.accept(ctx, ln) })
+	for i, ln := range lns {
+		d := s.deskOf(ln, i)
+		if d != nil {
+			s.wg.Go(func() { d.read(ctx) })
+		}
+		s.wg.Go(func() { s.accept(ctx, ln, d) })
 	}
 	if s.Policy.OneOff && s.Policy.IdleTimeout > 0 {
 		s.wg.Go(func() { s.watchIdle(ctx) })
@@ -164,7 +179,7 @@ func (s *Server) now() time.Time {
 
 // accept takes connections until the listener is closed. Too few descriptors end the
 // test that is being set up, with the reason; the server lives on (field case F45).
-func (s *Server) accept(ctx context.Context, ln net.Listener) {
+func (s *Server) accept(ctx context.Context, ln net.Listener, d *desk) {
 	pause := 5 * time.Millisecond
 	for {
 		nc, err := ln.Accept()
@@ -172,7 +187,7 @@ func (s *Server) accept(ctx context.Context, ln net.Listener) {
 		case err == nil:
 			pause = 5 * time.Millisecond
 			seq := s.accepted.Add(1)
-			s.wg.Go(func() { s.handle(ctx, nc, seq) })
+			s.wg.Go(func() { s.handle(ctx, nc, seq, d) })
 			continue
 		case ctx.Err() != nil:
 			return
@@ -215,6 +230,18 @@ func (s *Server) outOfDescriptors(err error) {
 		Code: "descriptors", Number: codeStreamAccept, Errno: errno(err),
 		Text: fmt.Sprintf("this server has too few file descriptors for the test's %d streams (%v): raise its limit (ulimit -n)", victim.wanted(), err),
 	})
+}
+
+// deskOf makes the desk of the i-th listener; nil = there is no UDP socket beside it.
+func (s *Server) deskOf(ln net.Listener, i int) *desk {
+	if i >= len(s.Packets) || s.Packets[i] == nil {
+		return nil
+	}
+	local, err := netip.ParseAddrPort(ln.Addr().String())
+	if err != nil {
+		return nil
+	}
+	return newDesk(s, s.Packets[i], local)
 }
 
 // watchIdle ends a one-off server that nobody uses.
@@ -264,8 +291,8 @@ func (s *Server) allowed(a netip.Addr) bool {
 
 // handle serves one connection from its first byte: a stream of a test that waits for
 // it, or the control connection of a new test. It closes nc, or hands it on. seq counts
-// accepted connections.
-func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64) {
+// accepted connections; d takes the datagrams of tests that come this way, nil = nobody does.
+func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64, d *desk) {
 	peer := peerOf(nc)
 	if !s.allowed(peer) {
 		s.visitors.note(peer, "not allowed")
@@ -292,23 +319,23 @@ func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64) {
 		return
 	}
 	if t, foreign := s.expecting(cookie, peer); t != nil {
-		if foreign {
+		if foreign && !t.proves() {
 			s.visitors.note(peer, "stream from another address than its control connection", "test", t.name())
 			s.farewell(nc, []byte{byte(0xff)})
 			return
 		}
-		t.offer(arrival{nc: nc, order: seq})
+		t.offer(arrival{nc: nc, order: seq}, foreign)
 		return
 	}
 	if s.sayBusyAtOnce() || s.exclusiveAndTaken() {
 		s.busy(nc, peer)
 		return
 	}
-	s.greet(ctx, nc, peer, cookie, entry)
+	s.greet(ctx, nc, peer, cookie, entry, d)
 }
 
 // greet runs a new test from the server's first word on.
-func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie Cookie, entry *pendingEntry) {
+func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie Cookie, entry *pendingEntry, d *desk) {
 	_ = nc.SetDeadline(time.Now().Add(s.to.Header))
 	if _, err := nc.Write([]byte{byte(StateParamExchange)}); err != nil {
 		s.visitors.stranger(peer, nil, err)
@@ -328,6 +355,7 @@ func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie
 	s.pending.remove(entry)
 	_ = nc.SetDeadline(time.Time{})
 	t := newSession(s, nc, peer, cookie)
+	t.desk = d
 	t.run(ctx, doc)
 }
 

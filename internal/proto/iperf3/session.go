@@ -3,12 +3,10 @@ package iperf3
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -61,6 +59,15 @@ type session struct {
 	overlap  chan struct{} // another test began meanwhile
 	shift    chan struct{} // the queue moved
 	consumed bool          // this is the test of a one-off server
+
+	// UDP.
+	desk   *desk     // nil = this server has no UDP socket here
+	udp    *udpSetup // of a UDP test; nil = none yet
+	testID [8]byte   // of the hello
+	nonce  [8]byte
+
+	// notices about its streams, until they can be told.
+	notices []result.Notice
 
 	arrivals   chan arrival
 	failed     chan *result.Error
@@ -169,6 +176,9 @@ func (t *session) test(ctx context.Context, doc []byte) error {
 	if err := t.awaitTurn(ctx); err != nil {
 		return err
 	}
+	if err := t.awaitUDPTurn(ctx); err != nil {
+		return err
+	}
 	t.open()
 	t.announce()
 	disarm := t.armListeners()
@@ -178,6 +188,9 @@ func (t *session) test(ctx context.Context, doc []byte) error {
 	}
 	disarm()
 	if err != nil {
+		return err
+	}
+	if err := t.sayReady(); err != nil {
 		return err
 	}
 	if err := t.build(); err != nil {
@@ -286,10 +299,12 @@ func (t *session) policy() error {
 		flows *= 2
 	}
 	switch {
-	case p.Transport != plan.TCP:
+	case p.Transport == plan.UDP && pol.File != "":
+		return &result.Error{Code: "refused", Number: codeUDPFile, Text: "refused: this server transfers a file, which UDP cannot"}
+	case p.Transport != plan.TCP && (p.Transport != plan.UDP || t.desk == nil):
 		return &result.Error{
 			Code: "unsupported", Number: codeStreamListen, Errno: linuxEPROTONOSUPPORT,
-			Text: fmt.Sprintf("refused: this build carries no %s", p.Transport),
+			Text: fmt.Sprintf("refused: this server carries no %s", p.Transport),
 		}
 	case pol.MaxStreams > 0 && p.Streams > pol.MaxStreams:
 		return limit(codeNumStreams, "%d streams asked for, allowed are %d", p.Streams, pol.MaxStreams)
@@ -313,6 +328,7 @@ func (t *session) policy() error {
 	t.plan.Interval, t.plan.OneRow, t.plan.File = pol.Interval, pol.OneRow, pol.File
 	t.plan.ReceiveTimeout, t.plan.SendTimeout = pol.ReceiveTimeout, pol.SendTimeout
 	t.plan.Port = t.local.Port
+	t.planDatagrams()
 	return nil
 }
 
@@ -461,6 +477,7 @@ func (t *session) greet() error {
 	t.s.mu.Lock()
 	t.s.creating[t] = struct{}{} // streams may come from now on
 	t.s.mu.Unlock()
+	t.udp.greet()
 	b, err := t.answerHello()
 	if err != nil {
 		return err
@@ -478,12 +495,13 @@ func (t *session) answerHello() ([]byte, error) {
 	if t.hello == nil {
 		return nil, nil
 	}
-	var nonce, id [8]byte
-	_, _ = rand.Read(nonce[:])
-	_, _ = rand.Read(id[:])
+	_, _ = rand.Read(t.testID[:])
+	for t.nonce == [8]byte{} { // 0 is no nonce
+		_, _ = rand.Read(t.nonce[:])
+	}
 	now := t.s.now()
 	h := ServerHello{
-		V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(id[:]), Nonce: hex.EncodeToString(nonce[:]),
+		V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
 		Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
 	}
 	pol := t.s.Policy
@@ -499,40 +517,6 @@ func (t *session) answerHello() ([]byte, error) {
 
 // clockStart is the zero of Clock.Mono: a constant of the process.
 var clockStart = time.Now()
-
-// wanted is the number of streams of both directions.
-func (t *session) wanted() int {
-	n := t.plan.Streams
-	if t.plan.Direction == plan.Both {
-		n *= 2
-	}
-	return n
-}
-
-func (t *session) indexed() bool { return t.hello.has(FeatureIndex) }
-
-// offer hands a stream's connection over; the cookie is read. It closes what the test
-// does not want.
-func (t *session) offer(a arrival) {
-	if t.indexed() {
-		var idx [IndexSize]byte
-		if _, err := io.ReadFull(a.nc, idx[:]); err != nil {
-			_ = a.nc.Close()
-			return
-		}
-		a.order = int64(binary.BigEndian.Uint32(idx[:]))
-		if a.order >= int64(t.wanted()) {
-			t.s.farewell(a.nc, []byte{0xff})
-			return
-		}
-	}
-	_ = a.nc.SetDeadline(time.Time{})
-	select {
-	case t.arrivals <- a:
-	case <-t.noMore:
-		t.s.farewell(a.nc, []byte{0xff})
-	}
-}
 
 // fail ends the test from outside.
 func (t *session) fail(e *result.Error) {

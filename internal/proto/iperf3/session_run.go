@@ -18,6 +18,9 @@ import (
 // collect waits until every stream is there.
 func (t *session) collect(ctx context.Context) error {
 	defer t.refuseStreams()
+	if t.plan.Transport == plan.UDP {
+		return t.collectDatagrams(ctx)
+	}
 	var got []arrival
 	taken := map[int64]bool{}
 	keep := false
@@ -71,6 +74,7 @@ func (t *session) refuseStreams() {
 	t.s.mu.Lock()
 	delete(t.s.creating, t)
 	t.s.mu.Unlock()
+	t.udp.close()
 	t.noMoreOnce.Do(func() { close(t.noMore) })
 }
 
@@ -130,8 +134,11 @@ func (t *session) build() error {
 	o := osnet.Options{
 		Window: p.Window, MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS, Congestion: p.Congestion, UserTimeout: p.SendTimeout, FQRate: p.FQRate,
 	}
-	var notices []result.Notice
+	notices := t.notices
 	for _, s := range t.streams {
+		if p.Transport == plan.UDP { // its options were set before its first datagram
+			break
+		}
 		ns, err := osnet.Apply(s.conn, o)
 		notices = append(notices, ns...)
 		if err != nil {
@@ -140,7 +147,7 @@ func (t *session) build() error {
 			return e
 		}
 	}
-	flows, views := flowsOf(result.Server, t.s.SocketBase, p.Window, t.streams)
+	flows, views := flowsOf(result.Server, p.Transport, t.s.SocketBase, p.Window, t.streams)
 	t.streams = nil // the engine owns the sockets now
 	t.senders = sendersOf(flows)
 	if p.MPTCP {
@@ -162,6 +169,7 @@ func (t *session) build() error {
 		End: result.Server, Transport: p.Transport, BlockSize: p.BlockSize, Bitrate: p.Bitrate, Burst: p.Burst,
 		MaxRate: t.s.Policy.MaxRate, Omit: p.Omit, Limited: p.Bytes > 0 || p.Blocks > 0, Interval: p.Interval,
 		Send: p.Send, Receive: p.Receive, Repeating: p.Repeating, Affinity: p.Affinity, Host: t.sampler(), Out: t.out,
+		UDP: t.udpConfig(),
 	}
 	if p.OneRow {
 		cfg.Interval = 0
@@ -234,12 +242,12 @@ func (t *session) watch(ctx context.Context) error {
 		reason, err := t.eng.Wait(wctx)
 		wait <- waited{reason, err}
 	}()
-	still := newStall(t.senders, t.stallAfter())
+	still := newStall(t.acknowledged(), t.stallAfter())
 	defer still.stop()
 	rate := newRateWatch(t.eng, t.s.Policy.RateLimit, t.s.Policy.RateLimitWindow)
 	defer rate.stop()
 	drained := make(chan error, 1)
-	var hard, dead <-chan time.Time
+	var hard, dead, sent <-chan time.Time
 	if t.plan.Duration > 0 {
 		timer := time.NewTimer(t.plan.Duration + t.plan.Omit + t.s.to.Grace)
 		defer timer.Stop()
@@ -264,8 +272,17 @@ func (t *session) watch(ctx context.Context) error {
 				// Only a sending server knows the end of its file, and of all that it may say only
 				// EXCHANGE_RESULTS ends a test in good order (spec §4.1): when the client has it all.
 				go func() { drained <- t.eng.Drain(wctx) }() // ends with wctx at the latest
-			default: // own share sent (exact), or cancelled: seen elsewhere
+			case traffic.Bytes, traffic.Blocks:
+				// Our own share is sent. A client that misses some of the datagrams would count for ever.
+				if t.plan.Transport == plan.UDP && t.plan.Direction == plan.Down {
+					timer := time.NewTimer(max(restSilence, t.drainTime()))
+					defer timer.Stop()
+					sent = timer.C
+				}
+			default: // cancelled: seen elsewhere
 			}
+		case <-sent:
+			return nil
 		case <-drained: // what the system cannot tell is not waited for
 			return t.letRead(ctx)
 		case <-dead:
@@ -359,6 +376,7 @@ func (t *session) exchange(ctx context.Context) error {
 	t.awaitRest(ctx)
 	t.stopEngine(true)
 	t.frames.stop() // none follows EXCHANGE_RESULTS
+	t.udp.end()
 	t.eng.Close()
 	if err := t.ctl.sendState(t.s.to.Answer, StateExchangeResults); err != nil {
 		return t.closedError(err)
@@ -458,6 +476,9 @@ func (t *session) readResults(ctx context.Context) error {
 			return &result.Error{Code: "results", Remote: true, Number: codeStreamID, Text: fmt.Sprintf("the client's results name a stream %d that does not exist", id)}
 		}
 		t.other = &res
+		if t.plan.Transport == plan.UDP {
+			correctTotals(t.totals, t.other)
+		}
 		return nil
 	}
 }
@@ -465,6 +486,9 @@ func (t *session) readResults(ctx context.Context) error {
 // results are ours, with the output the client asked for.
 func (t *session) results() Results {
 	r := resultsOf(result.Server, *t.totals)
+	if t.plan.Transport == plan.UDP {
+		echo(&r, *t.totals, t.other)
+	}
 	if t.hello == nil {
 		r.Ext = nil
 	} else {
@@ -491,6 +515,9 @@ func (t *session) emitFinish() {
 	f := &result.Finish{
 		Streams: merge(result.Server, t.head.Streams, *tot, t.other), Usage: tot.Usage, Path: &tot.Path, Elapsed: time.Since(t.begun).Seconds(),
 		Zero: tot.Zero,
+	}
+	if t.plan.Transport == plan.UDP {
+		t.out.notices(mergeUDP(result.Server, f.Streams, *tot, t.other, t.out.hostDrops()))
 	}
 	f.CPU.Server = tot.CPU
 	wire := *t.head.Wire

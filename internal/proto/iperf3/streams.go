@@ -37,13 +37,15 @@ func directions(d plan.Direction, streams int) []result.Direction {
 	return out
 }
 
-// socketNumber is the number by which iperf3's outputs show the i-th TCP stream: its
+// socketNumber is the number by which iperf3's outputs show the i-th stream: its
 // descriptor, which with a plain start is 5, 7, 9, … at a client and 5, 8, 10, 12, … at
-// a server (spec iperf3-cli §5.6).
-func socketNumber(e result.End, base, i int) int {
+// a server, there 5, 6, 7, … with UDP (spec iperf3-cli §5.6).
+func socketNumber(e result.End, tr plan.Transport, base, i int) int {
 	switch {
 	case e == result.Client:
 		return base + 2*i
+	case tr == plan.UDP:
+		return base + i
 	case i == 0:
 		return base
 	}
@@ -55,14 +57,17 @@ type stream struct {
 	conn *osnet.Conn
 	dir  result.Direction
 	id   int
+	// early is how many datagrams of the test a UDP stream had before the engine took it:
+	// at most the one that overtook the answer to its greeting.
+	early int64
 }
 
 // flowsOf hands streams over to an engine at end e, and describes them.
-func flowsOf(e result.End, base int, window int64, streams []stream) ([]traffic.Flow, []result.Stream) {
+func flowsOf(e result.End, tr plan.Transport, base int, window int64, streams []stream) ([]traffic.Flow, []result.Stream) {
 	var flows []traffic.Flow
 	var views []result.Stream
 	for i, s := range streams {
-		socket := socketNumber(e, base, i)
+		socket := socketNumber(e, tr, base, i)
 		flows = append(flows, traffic.Flow{ID: s.id, Socket: socket, Direction: s.dir, Conn: s.conn, Send: s.dir.Sender() == e})
 		views = append(views, result.Stream{
 			ID: s.id, Socket: socket, Direction: s.dir, Local: s.conn.Local(), Remote: s.conn.Remote(), Buffers: buffersOf(s.conn, window),
@@ -137,8 +142,9 @@ func resultsOf(e result.End, t traffic.Totals) Results {
 				r.HasRetransmit = max(r.HasRetransmit, 0)
 			}
 		}
+		datagramResult(&s, f)
 		r.Streams = append(r.Streams, s)
-		ext.Streams = append(ext.Streams, StreamExt{ID: f.ID, TCP: f.TCP})
+		ext.Streams = append(ext.Streams, StreamExt{ID: f.ID, TCP: f.TCP, UDP: f.UDP, OutOfOrder: f.Total.OutOfOrder})
 	}
 	r.Ext = ext
 	return r
@@ -249,12 +255,13 @@ type emitter struct {
 	out   result.Sink
 	end   result.End // this end
 	seq   map[result.End]int64
-	start time.Time // of this end's clock; zero before the data phase, when T is 0
-	done  bool      // no event follows
+	start time.Time                // of this end's clock; zero before the data phase, when T is 0
+	done  bool                     // no event follows
+	drops map[result.End]hostDrops // that the rows have told
 }
 
 func newEmitter(end result.End, out result.Sink) *emitter {
-	return &emitter{out: out, end: end, seq: map[result.End]int64{}}
+	return &emitter{out: out, end: end, seq: map[result.End]int64{}, drops: map[result.End]hostDrops{}}
 }
 
 // begin sets the zero of T.
@@ -280,6 +287,9 @@ func (e *emitter) Event(ev result.Event) {
 		if ev.T == 0 && !e.start.IsZero() {
 			ev.T = time.Since(e.start).Seconds()
 		}
+	}
+	if ev.Kind == result.KindInterval && ev.Interval != nil && !ev.Interval.Omitted {
+		e.addDrops(ev.End, ev.Interval.Host)
 	}
 	e.out.Event(ev)
 }

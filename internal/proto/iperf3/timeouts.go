@@ -13,6 +13,13 @@ type Timeouts struct {
 	Answer time.Duration
 	// Stream: the longest pause between two streams while they are set up. 30 s.
 	Stream time.Duration
+	// UDPAnswer: a UDP stream's greeting must be answered within it. 9 s.
+	UDPAnswer time.Duration
+	// Turn: how long a plain UDP test waits while another client at its address sets up its
+	// streams; then it is told busy. 8 s, so that the client still listens.
+	Turn time.Duration
+	// Ended: for so long a UDP stream's late datagrams are known for what they are. 30 s.
+	Ended time.Duration
 	// Drain: how long a send queue may stand still before the end of a limited test
 	// stops waiting for it. 10 s.
 	Drain time.Duration
@@ -35,6 +42,9 @@ func (t Timeouts) filled() Timeouts {
 	def(&t.Header, 9*time.Second)
 	def(&t.Answer, 9*time.Second)
 	def(&t.Stream, 30*time.Second)
+	def(&t.UDPAnswer, 9*time.Second)
+	def(&t.Turn, 8*time.Second)
+	def(&t.Ended, 30*time.Second)
 	def(&t.Drain, 10*time.Second)
 	def(&t.Grace, 40*time.Second)
 	def(&t.Reason, 2*time.Second)

@@ -30,7 +30,7 @@ type meta struct {
 // recorded is one thing that happened on one connection.
 type recorded struct {
 	T         float64 `json:"t"`
-	Ev        string  `json:"ev"` // open, data, fin, reset, summary
+	Ev        string  `json:"ev"` // open, data, dgram, fin, reset, summary
 	Conn      string  `json:"conn"`
 	Dir       string  `json:"dir"` // "C>S" or "S>C"
 	Off       int64   `json:"off"`
@@ -38,6 +38,9 @@ type recorded struct {
 	Hex       string  `json:"hex"`
 	Truncated bool    `json:"truncated"`
 	Total     int64   `json:"total"`
+	N         int     `json:"n"` // datagram number of its direction and flow
+	// Datagrams are a flow's totals by direction, greeting and answer included.
+	Datagrams map[string]int64 `json:"datagrams"`
 }
 
 func (r recorded) bytes() []byte {

@@ -27,12 +27,13 @@ const (
 	StateAccessDenied    State = -1
 	StateServerError     State = -2
 
-	// FrameHello … FrameClient carry a length and a JSON document; frameFirst to
+	// FrameHello … FrameReady carry a length and a JSON document; frameFirst to
 	// frameLast is the range whose unknown members are skipped.
 	FrameHello  State = 0x46
 	FrameEvent  State = 0x47
 	FrameQueue  State = 0x48
 	FrameClient State = 0x49
+	FrameReady  State = 0x4a
 	frameFirst  State = 0x46
 	frameLast   State = 0x4f
 )
@@ -44,6 +45,7 @@ var stateNames = map[State]string{
 	StateExchangeResults: "EXCHANGE_RESULTS", StateDisplayResults: "DISPLAY_RESULTS",
 	StateDone: "IPERF_DONE", StateAccessDenied: "ACCESS_DENIED", StateServerError: "SERVER_ERROR",
 	FrameHello: "fullbore hello", FrameEvent: "fullbore event", FrameQueue: "fullbore queue", FrameClient: "fullbore client",
+	FrameReady: "fullbore streams",
 }
 
 // String names s as the protocol does.

@@ -1,0 +1,279 @@
+package iperf3
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/fullbore-net/fullbore/internal/datagram"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// What the two ends tell each other about UDP streams, and what follows from both
+// (spec §8.1, §9, §10; M-UDP).
+
+// datagramResult puts a UDP flow's totals into the entry that iperf3 knows: packets and
+// errors with their omitted parts (spec §9).
+func datagramResult(s *StreamResult, f traffic.FlowTotal) {
+	t := f.Total
+	if t.Packets == nil {
+		return
+	}
+	s.Packets, s.OmittedPackets = *t.Packets, value(t.OmittedPackets)
+	s.Errors, s.OmittedErrors = value(t.Lost), value(t.OmittedLost)
+	if t.Jitter != nil {
+		s.Jitter = *t.Jitter
+	}
+}
+
+func value(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// echo puts the client's jitter and loss into the server's entries of what it sent, as
+// iperf3's do: it merges the client's results before it writes its own (spec §10.4).
+func echo(r *Results, own traffic.Totals, other *Results) {
+	if other == nil {
+		return
+	}
+	told := make(map[int]StreamResult, len(other.Streams))
+	for _, s := range other.Streams {
+		told[s.ID] = s
+	}
+	for i := range r.Streams {
+		if t, ok := told[r.Streams[i].ID]; ok && i < len(own.Flows) && own.Flows[i].Send {
+			r.Streams[i].Jitter, r.Streams[i].Errors, r.Streams[i].OmittedErrors = t.Jitter, t.Errors, t.OmittedErrors
+		}
+	}
+}
+
+// correctTotals counts the lost tail into this end's receiving flows once the sender has
+// told how many it sent: gaps alone do not show what is missing at the end (field case
+// F02).
+func correctTotals(own *traffic.Totals, other *Results) {
+	if other == nil {
+		return
+	}
+	told := make(map[int]StreamResult, len(other.Streams))
+	for _, s := range other.Streams {
+		told[s.ID] = s
+	}
+	for i := range own.Flows {
+		f := &own.Flows[i]
+		s, ok := told[f.ID]
+		if !ok || f.Send || f.UDP == nil || f.UDP.Received == nil {
+			continue
+		}
+		if l := lossOf(s.Packets, &f.Total, f.UDP.Received); l != nil {
+			correct(&f.Total, *l)
+		}
+	}
+}
+
+// lossOf compares what the sender counted (with its omitted part) with a receiver's
+// account; nil when the sender's number makes no sense. The receiver's omitted part is
+// taken off both, so that the ends' different clocks of it do not matter.
+func lossOf(sent int64, receiver *result.Total, rec *result.UDPReceived) *result.UDPLoss {
+	base := value(receiver.OmittedPackets)
+	if sent < rec.Highest || sent < base {
+		return nil
+	}
+	l := datagram.Loss(sent-base, datagram.Counts{
+		First: rec.Packets, Duplicates: rec.Duplicates, Reordered: rec.Reordered, Late: rec.Late,
+		MaxExtent: rec.MaxExtent, Highest: max(rec.Highest, base), Base: base,
+	})
+	return &l
+}
+
+// correct makes a receiver's totals say what l does, in iperf3's terms.
+func correct(t *result.Total, l result.UDPLoss) {
+	packets, lost := value(t.OmittedPackets)+l.Sent, value(t.OmittedLost)+l.Lost
+	t.Packets, t.Lost = &packets, &lost
+}
+
+// mergeUDP completes the streams, which merge has made, with what UDP adds: the other
+// end's counts, both accounts and the loss that follows from them. It returns what a
+// reader must know of them.
+func mergeUDP(e result.End, streams []result.Stream, own traffic.Totals, other *Results, drops map[result.End]hostDrops) []result.Notice {
+	told := map[int]StreamResult{}
+	ext := map[int]StreamExt{}
+	fullbore := false
+	if other != nil {
+		for _, s := range other.Streams {
+			told[s.ID] = s
+		}
+		if other.Ext != nil {
+			fullbore = true
+			for _, s := range other.Ext.Streams {
+				ext[s.ID] = s
+			}
+		}
+	}
+	var uncounted tails
+	for i := range streams {
+		s := &streams[i]
+		u := &result.UDPStream{}
+		if i < len(own.Flows) && own.Flows[i].UDP != nil {
+			u.Sent, u.Received = own.Flows[i].UDP.Sent, own.Flows[i].UDP.Received
+		}
+		if t, ok := told[s.ID]; ok {
+			tellDatagrams(e, s, t, ext[s.ID])
+			adopt(e, s, u, ext[s.ID].UDP)
+		}
+		judge(s, u, drops[s.Direction.Receiver()])
+		if !fullbore && u.Loss != nil && s.Direction.Sender() == e {
+			uncounted.add(u.Loss)
+		}
+		if *u != (result.UDPStream{}) {
+			s.UDP = u
+		}
+	}
+	return uncounted.notices()
+}
+
+// tellDatagrams fills the other end's total of a stream, which merge has made of t.
+func tellDatagrams(e result.End, s *result.Stream, t StreamResult, x StreamExt) {
+	mine, theirs := s.Sender, s.Receiver
+	receives := s.Direction.Sender() == e // the other end does
+	if !receives {
+		mine, theirs = s.Receiver, s.Sender
+	}
+	if theirs == nil {
+		return
+	}
+	packets, omitted := t.Packets, t.OmittedPackets
+	if !t.HasOmitted && mine != nil { // before 3.14: taken to be ours (spec §10.3)
+		omitted = min(value(mine.OmittedPackets), packets)
+	}
+	theirs.Packets, theirs.OmittedPackets = &packets, &omitted
+	if !receives {
+		return
+	}
+	lost, jitter := t.Errors, t.Jitter
+	theirs.Lost, theirs.Jitter, theirs.OutOfOrder = &lost, &jitter, x.OutOfOrder
+	if t.HasOmitted {
+		l := t.OmittedErrors
+		theirs.OmittedLost = &l
+	}
+}
+
+// adopt takes the other end's half of a stream's account, if it can be one.
+func adopt(e result.End, s *result.Stream, u *result.UDPStream, x *result.UDPStream) {
+	switch {
+	case x == nil:
+	case s.Direction.Sender() == e:
+		if r := x.Received; r != nil && min(r.Packets, r.Bytes, r.Duplicates, r.Reordered, r.Late, r.Highest, r.Tail) >= 0 {
+			r.Stamps = printable(r.Stamps)
+			u.Received = r
+		}
+	default:
+		if x.Sent != nil && min(x.Sent.Packets, x.Sent.Bytes, x.Sent.Refused, x.Sent.Unsent) >= 0 {
+			u.Sent = x.Sent
+		}
+	}
+}
+
+// judge says what was lost and where, as far as both ends' words allow.
+func judge(s *result.Stream, u *result.UDPStream, host hostDrops) {
+	if s.Sender == nil || s.Sender.Packets == nil || s.Receiver == nil || s.Receiver.Packets == nil {
+		return
+	}
+	sent := *s.Sender.Packets
+	if rec := u.Received; rec != nil {
+		l := lossOf(sent, s.Receiver, rec)
+		if l == nil {
+			return
+		}
+		datagram.Attribute(l, rec.SocketDrops, rec.Coalesced, host.softnet, host.nic)
+		u.Loss = l
+		correct(s.Receiver, *l)
+		return
+	}
+	// A receiver that tells its highest number and the gaps below it, no more.
+	base := value(s.Receiver.OmittedPackets)
+	highest := *s.Receiver.Packets
+	if sent < highest || sent < base {
+		return
+	}
+	gaps := max(0, value(s.Receiver.Lost)-value(s.Receiver.OmittedLost))
+	l := datagram.Loss(sent-base, datagram.Counts{First: max(0, highest-base-gaps), Highest: max(highest, base), Base: base})
+	datagram.Attribute(&l, nil, false, host.softnet, host.nic)
+	if l.Tail > 0 { // lost, or not yet read when it stopped counting
+		most := l.Lost
+		l.Network, l.Attribution = &most, datagram.Bounded
+	}
+	u.Loss = &l
+	if highest == base && sent > base {
+		correct(s.Receiver, l) // nothing arrived: that is all of it, not "0 of 0"
+	}
+}
+
+// tails sums up what a plain receiver never counted.
+type tails struct{ sent, tail int64 }
+
+func (t *tails) add(l *result.UDPLoss) {
+	t.sent += l.Sent
+	t.tail += l.Tail
+}
+
+func (t *tails) notices() []result.Notice {
+	if t.tail == 0 {
+		return nil
+	}
+	return []result.Notice{{
+		Code: "tail-uncounted", Level: result.Warn,
+		Text: fmt.Sprintf("the last %d of %d datagrams never showed in the receiver's count: they were lost, or it stopped counting first (iperf3 cannot tell); they count as lost here", t.tail, t.sent),
+	}}
+}
+
+// hostDrops are what a host dropped before its sockets over the measured time; nil = not known.
+type hostDrops struct{ softnet, nic *int64 }
+
+// addDrops adds up one row's counters of an end. e.mu is held.
+func (e *emitter) addDrops(end result.End, h *result.HostSample) {
+	if h == nil {
+		return
+	}
+	d := e.drops[end]
+	if d.softnet, d.nic = plus(d.softnet, softnetDrops(h)), plus(d.nic, nicDrops(h)); d != (hostDrops{}) {
+		e.drops[end] = d
+	}
+}
+
+// plus adds b to a, where unknown is nothing: rows without a counter do not hide the others.
+func plus(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	sum := *a + *b
+	return &sum
+}
+
+func softnetDrops(h *result.HostSample) *int64 {
+	if h.Softnet == nil {
+		return nil
+	}
+	n := h.Softnet.Dropped
+	return &n
+}
+
+func nicDrops(h *result.HostSample) *int64 {
+	if h.NIC == nil {
+		return nil
+	}
+	n := h.NIC.RxMissed + h.NIC.RxDropped
+	return &n
+}
+
+// hostDrops returns what both ends' rows have told so far.
+func (e *emitter) hostDrops() map[result.End]hostDrops {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.drops)
+}
