@@ -10,6 +10,9 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
+// mostDatagram is the largest payload of UDP over IPv4.
+const mostDatagram = 65507
+
 // defaultPort needs no -p.
 const defaultPort = 5201
 
@@ -143,7 +146,7 @@ func again(run *result.Run, words ...string) string {
 	}
 	if isUDP(run) {
 		out = append(out, "-u")
-		if m := leastMTU(run); t.BlockSize > 0 && (m == 0 || t.BlockSize != m-DatagramBytes(0, 0, family(run))[units.L3]) {
+		if m := leastMTU(run); t.BlockSize > 0 && (m == 0 || t.BlockSize != min(m-DatagramBytes(0, 0, family(run))[units.L3], mostDatagram)) {
 			option("-l", strconv.Itoa(t.BlockSize), true)
 		}
 	}

@@ -97,7 +97,7 @@ func figure(d *direction) string {
 	}
 	if d.loss != nil { // of UDP what was offered and what was delivered are two things
 		text := rate(d.head.BPS) + " delivered"
-		if d.sent > 0 && d.sum.Sender != nil && d.sum.Sender.Rate()-d.head.BPS > offeredDiffers*d.sum.Sender.Rate() {
+		if d.sum.Sender != nil && d.loss.Ratio > offeredDiffers {
 			text += " of " + rate(d.sum.Sender.Rate()) + " offered"
 		}
 		return text

@@ -36,7 +36,8 @@ const (
 	climbLeast  = 0.001
 	// coarseLate: a sender whose bursts were later than this, 1 in 100, did not hold its pace.
 	coarseLate = 0.001
-	// offeredDiffers: from here on a sentence names the offered rate beside the delivered one.
+	// offeredDiffers: from this loss on a sentence names the offered rate beside the delivered
+	// one. Without loss they differ by the edges of the time only.
 	offeredDiffers = 0.005
 )
 
@@ -88,13 +89,14 @@ func target(run *result.Run, d *direction) int64 {
 	return rate
 }
 
-// offered is the rate that the senders of a direction reached; false when it is not known.
+// offered is the rate that the senders of a direction reached; false when it is not known or
+// the run was too short to tell.
 func offered(run *result.Run, d *direction) (float64, bool) {
 	t := d.sum.Sender
 	if t == nil {
 		t = SoFar(run, d.dir, d.dir.Sender())
 	}
-	if t == nil || t.Seconds() <= 0 {
+	if t == nil || t.Seconds() < 0.9*shortestJudged { // the edges weigh too much
 		return 0, false
 	}
 	return t.Rate(), true
@@ -231,11 +233,14 @@ func (c *conclusion) udpNotices(d *direction) {
 		return
 	}
 	if s := u.Sent; s != nil && s.PlannedBurst > 0 && (s.LargestBurst > 2*s.PlannedBurst+1 || s.Late != nil && s.Late.P99 > coarseLate) {
-		text := fmt.Sprintf("%s sent up to %s datagrams back to back (planned: %s", d.from, grouped(s.LargestBurst), grouped(s.PlannedBurst))
-		if s.Late != nil {
-			text += fmt.Sprintf("; 1 burst in 100 more than %s late", seconds(s.Late.P99))
+		var how []string
+		if s.LargestBurst > s.PlannedBurst {
+			how = append(how, fmt.Sprintf("sent up to %s datagrams back to back (planned: %s)", grouped(s.LargestBurst), grouped(s.PlannedBurst)))
 		}
-		c.once(result.Notice{Code: PacingCoarse, End: d.dir.Sender(), Level: result.Info, Text: text + "): loss and jitter are partly the sender's doing"})
+		if s.Late != nil && s.Late.P99 > coarseLate {
+			how = append(how, fmt.Sprintf("was more than %s late with 1 burst in 100", seconds(s.Late.P99)))
+		}
+		c.once(result.Notice{Code: PacingCoarse, End: d.dir.Sender(), Level: result.Info, Text: d.from + " " + strings.Join(how, " and ") + ": loss and jitter are partly the sender's doing"})
 	}
 	if r := u.Received; r != nil && r.Stamps == "user" {
 		c.once(result.Notice{
