@@ -140,6 +140,7 @@ type Test struct {
 	Path        DataPath `json:"path"`
 	Requested   []string `json:"options,omitempty"` // the user's words, for the record
 	ServerLimit *Limit   `json:"server_limit,omitempty"`
+	ProbeOnly   bool     `json:"probe_only,omitempty"` // made for its probes: no load, or one that stands in for them
 }
 
 // Limit is a server's policy that applied to this test.

@@ -42,6 +42,9 @@ type output struct {
 	items []result.Item // what thresholds said
 	many  bool          // hosts
 	csv   *csv.Writer
+
+	kind     string                     // of the report
+	together func([]*result.Run) string // the sentence over several runs
 }
 
 func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*output, error) {
@@ -54,7 +57,7 @@ func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*outp
 	if n > 1 {
 		return nil, usagef("give only one of --json, --json-stream, --csv, --plain, --quiet")
 	}
-	return &output{e: e, o: o, args: args, plans: plans, many: hosts > 1}, nil
+	return &output{e: e, o: o, args: args, plans: plans, many: hosts > 1, kind: "test", together: conclude.Together}, nil
 }
 
 // measure runs p and shows it. The error is that of runner.Run.
@@ -78,7 +81,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		}
 	case out.o.quiet:
 		run, err = r.Run(ctx, p, nil)
-		if run != nil && len(run.Streams) > 0 {
+		if run != nil && tells(run) {
 			fmt.Fprintln(e.Out, run.Summary)
 		}
 	case !out.o.plain && out.e.canLive():
@@ -89,18 +92,21 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		}
 		lines := plain.New(e.Out, out.plainOptions())
 		run, err = r.Run(ctx, p, lines)
-		if run != nil && len(run.Streams) > 0 {
+		if run != nil && tells(run) {
 			lines.End(run)
 		}
 	}
 	if run != nil {
 		out.runs = append(out.runs, run)
-		if err != nil && (!out.ends() || len(run.Streams) == 0) {
+		if err != nil && (!out.ends() || !tells(run)) {
 			e.printError(err)
 		}
 	}
 	return run, err
 }
+
+// tells reports that a run got as far as to have something to tell.
+func tells(run *result.Run) bool { return len(run.Streams) > 0 || len(run.Probes) > 0 }
 
 // say tells what happens before a run, to people only.
 func (out *output) say(text string) {
@@ -165,7 +171,7 @@ func (out *output) Close() error {
 	case out.many:
 		return plain.Table(out.e.Out, out.runs, out.plainOptions())
 	}
-	if text := conclude.Together(out.runs); len(out.runs) > 1 && text != "" {
+	if text := out.together(out.runs); len(out.runs) > 1 && text != "" {
 		_, err := fmt.Fprintf(out.e.Out, "\n%s\n", text)
 		return err
 	}
@@ -182,9 +188,9 @@ func (out *output) document() error {
 		return json.Write(out.e.Out, out.runs[0])
 	}
 	rep := &result.Report{
-		Schema: result.Schema, Kind: "test", Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
+		Schema: result.Schema, Kind: out.kind, Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
 		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: []result.Notice{},
-		Summary: conclude.Together(out.runs),
+		Summary: out.together(out.runs),
 	}
 	if rep.Runs == nil {
 		rep.Runs = []*result.Run{}

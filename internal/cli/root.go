@@ -12,6 +12,7 @@ import (
 // constructor lives in the cmd_ file of its name.
 var commands = []func(*env) *cobra.Command{
 	newTestCmd,
+	newDelayCmd,
 	newServeCmd,
 	newDoctorCmd,
 	newBDPCmd,
@@ -32,6 +33,7 @@ const rootExample = `  fullbore test self                 try it on this machine
   fullbore serve                     answer iperf3 and fullbore clients
   fullbore test HOST                 up, then down, 10 s each
   fullbore test HOST --down -P 8     eight streams from HOST to here
+  fullbore delay HOST                round trip, jitter, loss of small packets
   fullbore bdp 10G 10ms              window, BDP and the sysctl lines
   fullbore doctor                    is this host fit to measure?
   fullbore iperf3 -c HOST -R -J      exactly as iperf3`

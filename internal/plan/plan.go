@@ -342,7 +342,7 @@ func (p Plan) Test() result.Test {
 		FlowLabel: p.FlowLabel, Congestion: p.Congestion, ZeroCopy: p.Send == SendZeroCopy,
 		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
 		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,
-		MaxBytes: p.MaxBytes, MaxRate: p.MaxRate, Requested: p.Options,
+		MaxBytes: p.MaxBytes, MaxRate: p.MaxRate, Requested: p.Options, ProbeOnly: p.Probe != nil && p.Probe.Idle,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -126,7 +127,8 @@ type clientRun struct {
 	done    bool     // the conversation ended as it should
 	said    bool     // the server knows that we end
 
-	lost int64 // events that the server dropped
+	lost     int64           // events that the server dropped
+	connects *probe.Connects // how long connecting took, where that is asked for
 }
 
 func (c *Client) now() time.Time {
@@ -146,6 +148,9 @@ func (r *clientRun) test(ctx context.Context) error {
 	}
 	if err := r.agree(ctx); err != nil {
 		return err
+	}
+	if r.probing() {
+		return r.probeTest(ctx)
 	}
 	open := r.openStreams
 	if r.p.Transport == plan.UDP {
@@ -228,6 +233,7 @@ func (r *clientRun) connect(ctx context.Context) error {
 	if err != nil {
 		return &result.Error{Code: "resolve", Text: err.Error(), Number: codeConnect, Errno: errnoOr(err, linuxEAGAIN)}
 	}
+	began := time.Now()
 	conn, notices, err := osnet.DialFirst(ctx, "tcp", r.p.Host, addrs, uint16(r.p.Port), r.controlOptions())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -235,6 +241,7 @@ func (r *clientRun) connect(ctx context.Context) error {
 		}
 		return connectError(err, r.p.Port)
 	}
+	r.noteConnect(began)
 	remote, err := netip.ParseAddrPort(conn.Net().RemoteAddr().String())
 	if err != nil {
 		_ = conn.Close()
@@ -329,7 +336,7 @@ func (r *clientRun) buildParams() error {
 	r.params = ParamsOf(p, version)
 	if r.p.Extension != "off" {
 		h := &ClientHello{
-			V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue,
+			V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
 			Offload: r.p.Offload, Pacing: r.p.Pacing,
 		}
 		if r.quiet() {
@@ -460,6 +467,7 @@ func (r *clientRun) adapt() error {
 	if r.hello != nil {
 		return nil
 	}
+	r.plainProbes()
 	if r.p.Streams > plan.MaxStreams {
 		return &result.Error{
 			Code: "plan", Number: codeNumStreams,

@@ -439,6 +439,9 @@ func (r *clientRun) emitFinish() {
 		})
 	}
 	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
+	if p := r.probesOfPlain(f.Streams); p != nil {
+		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
+	}
 }
 
 // partial emits what is known of a test that broke off.

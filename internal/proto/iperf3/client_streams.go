@@ -134,10 +134,12 @@ func (r *clientRun) prove(i int) error {
 
 // openStream connects stream i and sends its greeting.
 func (r *clientRun) openStream(ctx context.Context, i int, indexed bool) (*osnet.Conn, []result.Notice, error) {
+	began := time.Now()
 	conn, notices, err := osnet.Dial(ctx, "tcp", r.addr, r.streamOptions(i))
 	if err != nil {
 		return nil, nil, err
 	}
+	r.noteConnect(began)
 	if err := r.granted(conn); err != nil {
 		_ = conn.Close()
 		return nil, nil, err

@@ -23,10 +23,12 @@ const (
 	FeatureUDP    = "udp"    // UDP streams carry an index, their datagrams 64-bit counters, send time and nonce
 	FeatureToken  = "token"  // streams from another address are proved, frame 0x4a
 	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
+	FeatureProbe  = "probe"  // the server answers probe datagrams
+	FeaturePing   = "ping"   // the server answers round trips over TCP
 )
 
 func features() []string {
-	return []string{FeatureEvents, FeatureClient, FeatureQueue, FeatureIndex, FeatureUDP, FeatureToken, FeatureExact}
+	return []string{FeatureEvents, FeatureClient, FeatureQueue, FeatureIndex, FeatureUDP, FeatureToken, FeatureExact, FeatureProbe, FeaturePing}
 }
 
 // ParallelOpen is how many indexed streams a client opens at a time.
@@ -48,6 +50,8 @@ type ClientHello struct {
 	Pacing  plan.Pacing  `json:"pacing,omitempty"`
 	// Queue: wait when the server is busy.
 	Queue bool `json:"queue,omitempty"`
+	// ProbeOnly: no streams, where the server has the feature that is wanted instead.
+	ProbeOnly bool `json:"probe_only,omitempty"`
 }
 
 // has reports whether the client offers a feature.
@@ -68,13 +72,15 @@ type ServerHello struct {
 	V        int          `json:"v"`
 	Version  string       `json:"version"`
 	Features []string     `json:"features"`
-	Test     string       `json:"test"`           // the server's name for this test, for both logs
+	Test     string       `json:"test"`           // the server's name for this test: 8 bytes in hexadecimal; probes carry it
 	Nonce    string       `json:"nonce"`          // 8 bytes in hexadecimal; marks the test's datagrams
 	Clock    Clock        `json:"clock"`          // the server's clocks when it wrote this
 	Host     *result.Host `json:"host,omitempty"` // what the server tells about its machine
 	Limits   *Limits      `json:"limits,omitempty"`
 	// Overlap is the number of other tests running there.
 	Overlap int `json:"overlap,omitempty"`
+	// SameHost is probe.HostMark of the server.
+	SameHost string `json:"same_host,omitempty"`
 }
 
 func (h *ServerHello) has(f string) bool { return h != nil && slices.Contains(h.Features, f) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -41,6 +42,7 @@ type ResultsExt struct {
 	Path    *result.DataPath    `json:"path,omitempty"`
 	Usage   *result.ProcessCost `json:"process,omitempty"`
 	Dropped int64               `json:"events_dropped,omitempty"` // frames that were not sent for lack of room
+	Probes  *probe.Counts       `json:"probes,omitempty"`         // what the server saw of the test's probes
 }
 
 // StreamExt is one end's kernel view of a stream.

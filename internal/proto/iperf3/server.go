@@ -72,6 +72,7 @@ type Server struct {
 	visitors  *visitors
 	docs      *budget
 	pending   *pending
+	probes    *probeServer
 	wg        sync.WaitGroup
 	accepted  atomic.Int64 // connections; gives plain streams their order
 	cancel    context.CancelCauseFunc
@@ -148,6 +149,7 @@ func (s *Server) prepare() error {
 	s.lastBusy = time.Now()
 	s.mu.Unlock()
 	s.pending = newPending(maxPending)
+	s.probes = newProbeServer()
 	s.docs = newBudget(maxLargeMemory)
 	s.log = s.Log
 	if s.log == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -66,6 +67,11 @@ type session struct {
 	testID [8]byte   // of the hello
 	nonce  [8]byte
 
+	// Probes: what was seen of them, and connections for round trips.
+	probed      bool // the server answers them
+	probeCounts *probe.Counts
+	pings       chan net.Conn
+	pinged      atomic.Int64 // signs of life on those
 	// notices about its streams, until they can be told.
 	notices []result.Notice
 
@@ -101,6 +107,7 @@ func newSession(s *Server, nc net.Conn, peer netip.Addr, cookie Cookie) *session
 		s: s, peer: peer, remote: conn.Remote(), local: conn.Local(), cookie: cookie, conn: conn,
 		turn: make(chan struct{}), released: make(chan struct{}), overlap: make(chan struct{}, 1), shift: make(chan struct{}, 1),
 		arrivals: make(chan arrival), failed: make(chan *result.Error, 1), noMore: make(chan struct{}), begun: time.Now(),
+		pings: make(chan net.Conn),
 	}
 	t.out = newEmitter(result.Server, result.SinkFunc(t.event))
 	return t
@@ -183,12 +190,15 @@ func (t *session) test(ctx context.Context, doc []byte) error {
 	t.announce()
 	disarm := t.armListeners()
 	err := t.greet()
-	if err == nil {
+	if err == nil && !t.probeOnly() {
 		err = t.collect(ctx)
 	}
 	disarm()
 	if err != nil {
 		return err
+	}
+	if t.probeOnly() {
+		return t.probeTest(ctx)
 	}
 	if err := t.sayReady(); err != nil {
 		return err
@@ -482,6 +492,7 @@ func (t *session) greet() error {
 	if err != nil {
 		return err
 	}
+	t.admitProbes()
 	t.greeted.Store(len(b) > 0)
 	b = append(b, byte(StateCreateStreams))
 	if err := t.ctl.send(b, t.s.to.Answer); err != nil {
@@ -501,8 +512,9 @@ func (t *session) answerHello() ([]byte, error) {
 	}
 	now := t.s.now()
 	h := ServerHello{
-		V: ExtVersion, Version: t.s.Tool.Version, Features: features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
+		V: ExtVersion, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
 		Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
+		SameHost: probe.HostMark(t.nonce),
 	}
 	pol := t.s.Policy
 	if l := (Limits{MaxRate: lowest(pol.RateLimit, pol.MaxRate), MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}); l != (Limits{}) {
@@ -548,6 +560,7 @@ func (t *session) logTest(e *result.Error) {
 			}
 		}
 	}
+	attrs = append(attrs, t.probeWords()...)
 	level := slog.LevelInfo
 	if e != nil {
 		attrs = append(attrs, "error", e.Code, "why", e.Text)

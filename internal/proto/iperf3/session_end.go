@@ -95,6 +95,7 @@ func (t *session) lastWords(b []byte) {
 func (t *session) closeAll() {
 	t.frames.abort(abortGrace, t.ctl.breakWrite)
 	t.refuseStreams()
+	t.endProbes()
 	t.udp.end() // before its sockets are closed
 	for _, s := range t.streams {
 		_ = s.conn.Close()

@@ -494,6 +494,7 @@ func (t *session) results() Results {
 	} else {
 		r.Ext.Dropped = t.frames.dropped()
 	}
+		r.Ext.Probes = t.probeResults()
 	if t.params.ServerOutput && t.hooks.Output != nil {
 		t.foldMu.Lock()
 		run := t.folder.Run()

@@ -74,6 +74,9 @@ func (t *session) offer(a arrival, foreign bool) {
 			return
 		}
 		a.order = int64(binary.BigEndian.Uint32(idx[:]))
+		if !foreign && t.offerPing(a.nc, a.order) {
+			return
+		}
 		if a.order >= int64(t.wanted()) {
 			t.s.farewell(a.nc, []byte{0xff})
 			return

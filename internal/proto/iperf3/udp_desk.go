@@ -1,7 +1,6 @@
 package iperf3
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -98,7 +97,7 @@ func (d *desk) dispatch(ctx context.Context, b []byte, from netip.AddrPort, to n
 	if d.shared != nil && d.shared.Deliver(from, b, at) {
 		return
 	}
-	if isProbe(b) {
+	if d.s.probes.datagram(d.pc, b, from, to, at) {
 		return
 	}
 	if g, ok := decodeGreeting(b); ok {
@@ -106,11 +105,6 @@ func (d *desk) dispatch(ctx context.Context, b []byte, from netip.AddrPort, to n
 		return
 	}
 	d.plain(ctx, b, from, to)
-}
-
-// isProbe reports a datagram of a probe stream.
-func isProbe(b []byte) bool {
-	return bytes.HasPrefix(b, []byte("FBP1")) || bytes.HasPrefix(b, []byte("FBR1"))
 }
 
 // extended takes the greeting of a fullbore client.
@@ -484,7 +478,7 @@ func (u *udpSetup) unsettable() []result.Notice {
 // because nothing but the order of their datagrams tells their streams apart. Who waits too
 // long is told busy.
 func (t *session) awaitUDPTurn(ctx context.Context) error {
-	if t.plan.Transport != plan.UDP {
+	if t.plan.Transport != plan.UDP || t.probeOnly() {
 		return nil
 	}
 	t.udp = t.desk.enter(t)

@@ -10,6 +10,7 @@ package csv
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,10 @@ type Column struct {
 }
 
 // Columns are the columns from left to right. New ones are added at the end only.
-var Columns = []Column{
-	{"record", "what the row is: interval, total, notice or error"},
+var Columns = slices.Concat(testColumns, probeColumns)
+
+var testColumns = []Column{
+	{"record", "what the row is: interval, total, probes, notice or error"},
 	{"run", "the run's id"},
 	{"end", "client or server: which end measured or says it"},
 	{"direction", "up (client to server) or down"},
@@ -144,6 +147,7 @@ func (w *Writer) Finish(run *result.Run) {
 		w.total(s.Direction, s.Direction.Sender(), "sum", s.Sender, nil, s.UDP)
 		w.total(s.Direction, s.Direction.Receiver(), "sum", s.Receiver, nil, s.UDP)
 	}
+	w.probes(run)
 	for _, n := range run.Notices {
 		w.words("notice", n.End, n.Code, n.Text)
 	}

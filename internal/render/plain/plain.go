@@ -84,6 +84,8 @@ func (r *Renderer) Event(e result.Event) {
 		r.header()
 	case result.KindInterval:
 		r.interval(e.Interval)
+	case result.KindProbes:
+		r.probes(e)
 	case result.KindNotice:
 		if r.begun && !r.over && e.Notice.Level == result.Warn {
 			r.flush()
@@ -102,13 +104,16 @@ func (r *Renderer) header() {
 	}
 	r.begun = true
 	r.lay = newLayout(&r.head)
+	if noLoad(&r.head) {
+		r.lay.title = probeTitle(&r.head)
+	}
 	r.out.line(r.out.paint(bold, r.lay.title))
 	for _, end := range []result.End{result.Client, result.Server} {
 		if text := about(&r.head, end); text != "" {
 			r.out.line("  " + text)
 		}
 	}
-	if text := offers(&r.head); text != "" {
+	if text := offers(&r.head); text != "" && !noLoad(&r.head) {
 		r.out.prose("  offers  ", "", text)
 	}
 	if r.window = windowText(&r.head); r.window != "" {

@@ -1,0 +1,481 @@
+package iperf3
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/probe"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// wantsOnlyProbes reports that the plan asks for no load.
+func (r *clientRun) wantsOnlyProbes() bool { return r.p.Probe != nil && r.p.Probe.Idle }
+
+// probing reports that the server has what such a plan needs. Else the test is the plain
+// one that the parameters describe.
+func (r *clientRun) probing() bool {
+	if r.p.Transport == plan.UDP {
+		return r.wantsOnlyProbes() && r.hello.has(FeatureProbe)
+	}
+	return r.wantsOnlyProbes() && r.p.Probe.TCP && r.hello.has(FeaturePing)
+}
+
+// plainProbes fits a plan for probes to a server that does not answer any: of the TCP
+// form only the connections can be timed, which takes no longer than opening them.
+func (r *clientRun) plainProbes() {
+	if r.wantsOnlyProbes() && r.p.Probe.TCP {
+		r.p.Duration, r.p.Endless = plainConnects, false
+		r.head.Test.Duration = r.p.Duration.Seconds()
+	}
+}
+
+// plainConnects is how long a test lasts of which only the connections matter.
+const plainConnects = time.Second
+
+// noteConnect notes how long a connection took, where that is asked for.
+func (r *clientRun) noteConnect(began time.Time) {
+	if r.p.Probe == nil || !r.p.Probe.TCP {
+		return
+	}
+	if r.connects == nil { // the control connection, before there are others
+		r.connects = probe.NewConnects()
+	}
+	r.connects.Add(time.Since(began))
+}
+
+// probeWork is what happens between TEST_RUNNING and TEST_END in a test without streams.
+type probeWork interface {
+	// run works until its time is over or ctx ends (then the error is ctx's cause).
+	run(ctx context.Context) error
+	// figures are the final ones, with what the server counted (nil = not known).
+	figures(remote *probe.Counts) ([]*result.Probes, []result.Notice)
+	close()
+}
+
+// probeTest is the data phase and the end of a test without streams.
+func (r *clientRun) probeTest(ctx context.Context) error {
+	work, err := r.newProbeWork(ctx)
+	if err != nil {
+		return err
+	}
+	defer work.close()
+	if err := r.awaitRunning(ctx); err != nil {
+		return err
+	}
+	r.totals, r.flowed = &traffic.Totals{}, true
+	r.head.Streams = []result.Stream{}
+	r.out.begin()
+	zero := osnet.Monotonic()
+	r.emitHead(result.KindStart)
+	end, err := r.watchProbes(ctx, work)
+	if err == nil {
+		err = r.endProbes(ctx, end)
+	}
+	r.emitProbes(work, zero)
+	switch {
+	case end.interrupt != nil:
+		if err == nil {
+			r.said = true
+			_ = r.ctl.sendState(r.to.Linger, StateDone)
+		}
+		return end.interrupt
+	case err != nil:
+		return err
+	}
+	if err := r.ctl.sendState(r.to.Answer, StateDone); err != nil {
+		return nil //nolint:nilerr // both ends have all results: a lost goodbye changes nothing
+	}
+	r.done = true
+	return nil
+}
+
+func (r *clientRun) newProbeWork(ctx context.Context) (probeWork, error) {
+	if r.p.Transport == plan.UDP {
+		return r.newEcho(ctx)
+	}
+	return &pingWork{r: r}, nil
+}
+
+// awaitRunning waits for the server's word to begin.
+func (r *clientRun) awaitRunning(ctx context.Context) error {
+	for {
+		m, err := r.next(ctx, r.answer())
+		if err != nil {
+			return r.waitError(err, "to begin")
+		}
+		switch {
+		case m.State == StateTestRunning:
+			return nil
+		case m.State == StateTestStart, m.State.Frame():
+			continue
+		}
+		if err := r.refused(m); err != nil {
+			return err
+		}
+		return r.unknown(m)
+	}
+}
+
+// watchProbes runs work, and ends it when the server says something that ends the test.
+func (r *clientRun) watchProbes(ctx context.Context, work probeWork) (ending, error) {
+	wctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- work.run(wctx) }() // ends with wctx at the latest; always waited for
+	for {
+		select {
+		case err := <-done:
+			switch {
+			case err == nil:
+				return ending{}, nil
+			case ctx.Err() != nil:
+				return r.interrupted(ctx)
+			}
+			return ending{}, r.probeError(err)
+		case in, ok := <-r.ctl.in:
+			if end, err, over := r.word(in, ok); over {
+				cancel(nil)
+				<-done
+				return end, err
+			}
+		}
+	}
+}
+
+// probeError words what ended the work; what the server says of it comes first.
+func (r *clientRun) probeError(err error) error {
+	var told *result.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.to.Reason)
+	defer cancel()
+	if m, merr := r.next(ctx, r.to.Reason); merr == nil {
+		if e := r.refused(m); e != nil {
+			return e
+		}
+	}
+	return &result.Error{Code: "stream-closed", Text: err.Error(), Number: codeStreamRead, Errno: errno(err)}
+}
+
+// endProbes ends the test and takes the server's counts.
+func (r *clientRun) endProbes(ctx context.Context, end ending) error {
+	if end.interrupt != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.Background(), r.to.Stopping)
+		defer cancel()
+	}
+	if err := r.sayEnd(end); err != nil {
+		return err
+	}
+	return r.exchange(ctx, end)
+}
+
+// emitProbes hands on the final figures and ends the run's events.
+func (r *clientRun) emitProbes(work probeWork, zero int64) {
+	var remote *probe.Counts
+	if r.other != nil && r.other.Ext != nil {
+		remote = r.other.Ext.Probes
+	}
+	all, notices := work.figures(remote)
+	r.out.notices(notices)
+	for _, p := range all {
+		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
+	}
+	r.ended = true
+	wire := *r.head.Wire
+	r.out.Event(result.Event{Kind: result.KindFinish, Finish: &result.Finish{
+		Streams: []result.Stream{}, Elapsed: time.Since(r.began).Seconds(), Zero: &zero, Wire: &wire,
+	}})
+}
+
+// echoWork is a stream of probes over UDP.
+type echoWork struct {
+	p    *probe.Prober
+	conn *probeConn
+	ran  bool
+}
+
+func (w *echoWork) run(ctx context.Context) error {
+	w.ran = true
+	return w.p.Run(ctx)
+}
+
+func (w *echoWork) figures(remote *probe.Counts) ([]*result.Probes, []result.Notice) {
+	return []*result.Probes{w.p.Result(remote)}, w.p.Notices(remote)
+}
+
+func (w *echoWork) close() {
+	if !w.ran {
+		_ = w.conn.Close()
+	}
+}
+
+// newEcho opens the socket of a probe stream.
+func (r *clientRun) newEcho(ctx context.Context) (*echoWork, error) {
+	pr := r.p.Probe
+	var id probe.ID
+	var nonce probe.Nonce
+	if n, err := hex.Decode(id[:], []byte(r.hello.Test)); err != nil || n != len(id) {
+		return nil, r.badHello("test id")
+	}
+	if n, err := hex.Decode(nonce[:], []byte(r.hello.Nonce)); err != nil || n != len(nonce) {
+		return nil, r.badHello("nonce")
+	}
+	conn, notices, err := osnet.Dial(ctx, "udp", r.addr, r.streamOptions(0))
+	r.out.notices(notices)
+	if err != nil {
+		return nil, optionError(err)
+	}
+	pc, err := newProbeConn(conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, optionError(err)
+	}
+	mark := probe.HostMark(nonce)
+	p, err := probe.New(probe.Config{
+		Conn: pc, Test: id, Nonce: nonce, Profile: profileName(pr), Spacing: pr.Spacing, Size: pr.Size, Duration: r.p.Duration,
+		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
+	})
+	if err != nil {
+		_ = pc.Close()
+		return nil, &result.Error{Code: "plan", Text: err.Error()}
+	}
+	return &echoWork{p: p, conn: pc}, nil
+}
+
+func (r *clientRun) reportProbes(p *result.Probes) {
+	r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
+}
+
+func (r *clientRun) badHello(what string) error {
+	return &result.Error{Code: "protocol", Remote: true, Number: codeMessage, Text: "the server's hello has no valid " + what}
+}
+
+// profileName is the name shown for a probe stream.
+func profileName(p *plan.Probe) string {
+	if p.Profile != "" {
+		return p.Profile
+	}
+	return p.Spacing.String()
+}
+
+// probeConn is a connected UDP socket with the kernel's stamps.
+type probeConn struct {
+	conn *osnet.Conn
+	pc   *osnet.PacketConn // the same socket; it owns it
+}
+
+func newProbeConn(conn *osnet.Conn) (*probeConn, error) {
+	u, ok := conn.Net().(*net.UDPConn)
+	if !ok {
+		return nil, fmt.Errorf("iperf3: %T is no UDP socket", conn.Net())
+	}
+	pc, err := osnet.NewPacketConn(u)
+	if err != nil {
+		return nil, err
+	}
+	return &probeConn{conn: conn, pc: pc}, nil
+}
+
+// Send implements probe.Conn.
+func (c *probeConn) Send(b []byte) error {
+	_, err := c.conn.Net().Write(b)
+	return probeConnError(err)
+}
+
+// Receive implements probe.Conn.
+func (c *probeConn) Receive(b []byte) (n int, at int64, kernel bool, err error) {
+	n, _, _, stamp, err := c.pc.Read(b)
+	if err != nil {
+		return 0, 0, false, probeConnError(err)
+	}
+	at, kernel = monotonicOf(stamp, osnet.Monotonic())
+	return n, at, kernel, nil
+}
+
+// Close implements probe.Conn.
+func (c *probeConn) Close() error { return c.pc.Close() }
+
+func probeConnError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, net.ErrClosed):
+		return probe.ErrClosed
+	}
+	switch errno(err) {
+	case linuxECONNREFUSED, linuxEHOSTUNREACH, linuxENETUNREACH:
+		return fmt.Errorf("%w: %w", probe.ErrRefused, err)
+	}
+	return err
+}
+
+// Linux's numbers, to which errno maps those of other systems.
+const (
+	linuxENETUNREACH  = 101
+	linuxEHOSTUNREACH = 113
+)
+
+// pingWork is round trips over TCP: first how long connecting takes, then requests and
+// answers on one connection.
+type pingWork struct {
+	r     *clientRun
+	trips *probe.Trips
+}
+
+func (w *pingWork) run(ctx context.Context) error {
+	r := w.r
+	for range r.p.Streams {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.connectOnce(ctx); err != nil {
+			return err
+		}
+	}
+	pr := r.p.Probe
+	trips, err := probe.NewTrips(probe.TripConfig{
+		Profile: pr.Profile, Size: pr.Size, Duration: r.p.Duration, Now: osnet.Monotonic, Patience: r.to.Answer, Report: r.reportProbes,
+	})
+	if err != nil {
+		return &result.Error{Code: "plan", Text: err.Error()}
+	}
+	w.trips = trips
+	conn, err := w.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	return trips.Run(ctx, conn.Net())
+}
+
+// dial opens a connection for round trips and says what it is.
+func (w *pingWork) dial(ctx context.Context) (*osnet.Conn, error) {
+	r := w.r
+	began := time.Now()
+	o := r.streamOptions(0)
+	o.NoDelay, o.LocalPort = true, 0 // one port cannot serve one connection after the other
+	conn, notices, err := osnet.Dial(ctx, "tcp", r.addr, o)
+	if err != nil {
+		return nil, optionError(err)
+	}
+	r.noteConnect(began)
+	r.out.notices(notices)
+	_ = conn.Net().SetDeadline(time.Now().Add(r.to.Answer))
+	greeting := binary.BigEndian.AppendUint32(append([]byte{}, r.cookie[:]...), PingIndex)
+	if _, err := conn.Net().Write(greeting); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("send cookie: %w", err)
+	}
+	return conn, nil
+}
+
+// connectOnce opens a connection and closes it in good order.
+func (w *pingWork) connectOnce(ctx context.Context) error {
+	conn, err := w.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	if _, err := conn.Net().Write(make([]byte, 4)); err != nil {
+		return fmt.Errorf("send size: %w", err)
+	}
+	if h, ok := conn.Net().(interface{ CloseWrite() error }); ok {
+		if err := h.CloseWrite(); err != nil {
+			return fmt.Errorf("close: %w", err)
+		}
+	}
+	_, err = io.CopyN(io.Discard, conn.Net(), 1) // its end
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+func (w *pingWork) figures(*probe.Counts) ([]*result.Probes, []result.Notice) {
+	var out []*result.Probes
+	if c := w.r.connects; c != nil {
+		out = append(out, c.Result(w.r.p.Probe.Profile))
+	}
+	if w.trips != nil {
+		out = append(out, w.trips.Result())
+	}
+	return out, nil
+}
+
+func (w *pingWork) close() {}
+
+// probesOfPlain is what a plain test in place of probes tells; nil = nothing.
+func (r *clientRun) probesOfPlain(streams []result.Stream) *result.Probes {
+	if !r.wantsOnlyProbes() {
+		return nil
+	}
+	var out *result.Probes
+	if r.p.Transport == plan.UDP {
+		out = &result.Probes{Kind: "udp-test", Profile: profileName(r.p.Probe), Spacing: r.p.Probe.Spacing.Seconds(), Size: r.p.BlockSize}
+		for i := range streams {
+			addPlain(out, &streams[i])
+		}
+	} else if r.connects != nil {
+		out = r.connects.Result(r.p.Probe.Profile)
+	}
+	if out == nil || r.conn == nil {
+		return out
+	}
+	if info, err := r.conn.TCPInfo(); err == nil {
+		out.TCPRTT = micros(info.RTT)
+		if info.MinRTT != nil {
+			out.TCPMinRTT = micros(*info.MinRTT)
+		}
+	}
+	return out
+}
+
+func micros(us int64) *float64 {
+	if us <= 0 {
+		return nil
+	}
+	s := float64(us) / 1e6
+	return &s
+}
+
+// addPlain takes what is known of a stream of datagrams. Nothing comes back in such a
+// test, so none is answered.
+func addPlain(out *result.Probes, s *result.Stream) {
+	if s.Sender != nil && s.Sender.Packets != nil {
+		out.Sent += *s.Sender.Packets
+	}
+	lost := &out.LostUp
+	if s.Direction == result.Down {
+		lost = &out.LostDown
+	}
+	switch {
+	case s.UDP != nil && s.UDP.Loss != nil:
+		n := s.UDP.Loss.Lost
+		*lost = &n
+	case s.Receiver != nil && s.Receiver.Lost != nil:
+		n := *s.Receiver.Lost
+		*lost = &n
+	}
+	if s.UDP == nil || s.UDP.Received == nil {
+		return
+	}
+	got := s.UDP.Received
+	way := &result.OneWay{PDV: got.PDV, IPDV: got.IPDV, Jitter: got.Jitter}
+	out.Stamps = got.Stamps
+	if s.Direction == result.Up {
+		out.Up = way
+	} else {
+		out.Down = way
+	}
+}
