@@ -167,8 +167,9 @@ func (e *Engine) noticed(code string) bool {
 const (
 	// A receiver that is not running for so long must find everything in its buffer.
 	roomSpan = 50 * time.Millisecond
-	roomLess = 1 << 20
 	roomMost = 64 << 20
+	// roomUnknown is for a sender that goes as fast as it can: 1 ms at 64 Gbit/s.
+	roomUnknown = 8 << 20
 	// skbOverhead is what the kernel charges a datagram beyond its payload, about, on top
 	// of the doubling of SO_RCVBUF (socket(7)): a small one costs 768 bytes or more.
 	skbOverhead = 512
@@ -177,8 +178,11 @@ const (
 // receiveRoom is the receive buffer for datagrams of size bytes at rate bit/s; a rate of
 // 0 is not known.
 func receiveRoom(rate int64, size int) int64 {
+	if rate <= 0 {
+		return roomUnknown
+	}
 	datagrams := float64(rate) / 8 / float64(size) * roomSpan.Seconds()
-	return int64(min(max(datagrams*float64(size+skbOverhead), roomLess), roomMost))
+	return int64(min(datagrams*float64(size+skbOverhead), roomMost))
 }
 
 // tooLong makes the error of a datagram that the system did not take for its size.

@@ -30,6 +30,7 @@ const (
 	spinUnder = int64(4000)
 	// catchUpSpin is from which spacing on bursts that are made up can be slept for.
 	catchUpSpin = int64(500_000)
+	catchUpTail = int64(80_000) // of such a wait is kept awake: what a sleep is late by
 )
 
 // buildUDP makes workers for the flows with a descriptor and returns the others.
@@ -263,7 +264,9 @@ func (w *udpTx) wait(l *txLane, at, now int64) {
 			spin, at = false, at-preciseSpin
 		}
 	} else if gap, behind := l.s.tx.pace.behind(now); behind && gap < catchUpSpin {
-		spin = true
+		if spin = at-now < 2*catchUpTail; !spin {
+			at -= catchUpTail
+		}
 	}
 	if spin {
 		for w.e.now() < at && !w.e.stopSend.Load() && w.e.rate.Load() == w.rate {
@@ -301,7 +304,7 @@ func (w *udpTx) send(l *txLane, now int64) int64 {
 	after := w.e.now()
 	if sent > 0 {
 		l.tooLong = 0
-		s.sentDatagrams(sent, after)
+		s.sentDatagrams(sent, now, after)
 		s.largestBurst(sent)
 		if sent > 1 {
 			w.noteBatch(s.tx, sent)

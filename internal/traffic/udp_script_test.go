@@ -185,8 +185,7 @@ func TestOmittedDatagrams(t *testing.T) {
 	s := newScript(t, Config{BlockSize: 50, Interval: 50 * time.Millisecond, Omit: 100 * time.Millisecond})
 	s.send(1e9, 1, 2, 5)
 	poll(t, "the end of the omitted part", s.e.u.measured.Load)
-	s.e.mu.Lock() // the sample is taken once the lock is free
-	s.e.mu.Unlock()
+	s.e.Snapshot() // waits for the sample that is being taken
 	s.send(1e9, 6, 8, 9)
 	f := s.finish()
 	u := f.UDP.Received
@@ -291,7 +290,7 @@ func TestClaims(t *testing.T) {
 			}
 			took := rapid.IntRange(0, n).Draw(t, "took")
 			sent += int64(took)
-			s.sentDatagrams(took, 1)
+			s.sentDatagrams(took, 0, 1)
 		}
 		if sent > most {
 			t.Fatalf("sent %d, limit %d, budget for %d", sent, limit, budget/size)

@@ -152,6 +152,14 @@ func (p *bursts) begin(due, at, now int64) {
 	p.run += p.planned
 }
 
+// ended takes note of when the call for a burst began and ended: one that was held up
+// in the middle of it does not let the next follow on its heels.
+func (p *bursts) ended(began, now int64) {
+	if p.rate > 0 && now-began > max(2*p.timeOf(p.planned), stallFrom/2) {
+		p.least = max(p.least, now+p.timeOf(p.planned)/2)
+	}
+}
+
 // behind reports that bursts are being made up, and how far they are apart.
 func (p *bursts) behind(now int64) (gap int64, behind bool) {
 	if p.rate <= 0 {

@@ -118,7 +118,7 @@ func (p *udpPortable) sendOnce() bool {
 	_, err := s.Conn.Net().Write(p.buf[:n*e.cfg.BlockSize])
 	after := e.now()
 	if err == nil {
-		s.sentDatagrams(n, after)
+		s.sentDatagrams(n, now, after)
 		s.largestBurst(n)
 		if int64(n) > max(1, s.tx.segment.Load()) {
 			s.tx.segment.Store(int64(n))

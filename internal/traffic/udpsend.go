@@ -159,13 +159,14 @@ func (s *stream) stamp(b []byte, i int, mono int64) {
 	}
 }
 
-// sentDatagrams counts n datagrams that left with a call between start and now.
-func (s *stream) sentDatagrams(n int, now int64) {
+// sentDatagrams counts n datagrams that left with a call between began and now.
+func (s *stream) sentDatagrams(n int, began, now int64) {
 	u, e := s.tx, s.e
 	u.seq += uint64(n)
 	u.sends += int64(n)
 	s.ctr.add(n*e.cfg.BlockSize, now)
 	u.pace.took(int64(n))
+	u.pace.ended(began, now)
 	if u.have[0]+u.have[1] > 0 {
 		free := min(n, u.have[0])
 		u.have[0] -= free
