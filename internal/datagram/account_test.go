@@ -131,7 +131,7 @@ func TestBoundaries(t *testing.T) {
 
 // In fast motion: three wraps of the 32-bit counter, one datagram in 2^20 of each.
 func TestLongRun(t *testing.T) {
-	a := New(false)
+	a := newAccount(false, 1, 64) // each jump empties the window: a small one is as good
 	a.Arrive(1)
 	const step = 1 << 20
 	n := int64(1)
@@ -221,12 +221,12 @@ func TestSnapshot(t *testing.T) {
 
 // model is what Account does, the slow and obvious way.
 type model struct {
-	window  int64
-	seen    map[int64]int // number → index of its first arrival, in distinct arrivals
-	order   []int64       // distinct arrivals in their order
-	high    int64
-	settled map[int64]bool // late ones
-	c       Counts
+	window int64
+	seen   map[int64]bool
+	order  []int64 // distinct arrivals in their order
+	high   int64
+	taken  int64 // late ones that count for missing ones
+	c      Counts
 }
 
 func (m *model) arrive(s int64) Arrival {
@@ -237,20 +237,21 @@ func (m *model) arrive(s int64) Arrival {
 		m.c.CompatLost = max(0, m.c.CompatLost-1)
 		if m.high-s >= m.window {
 			m.c.Late++
-			missing := int64(0)
-			for q := int64(1); q <= m.high-m.window; q++ {
-				if _, ok := m.seen[q]; !ok {
-					missing++
+			// Those that left the window unseen.
+			missing := m.high - m.window
+			for q := range m.seen {
+				if q <= m.high-m.window {
+					missing--
 				}
 			}
-			if m.c.Late-int64(len(m.settled)) > 0 && missing > int64(len(m.settled)) {
-				m.settled[m.c.Late] = true
+			if missing > m.taken {
+				m.taken++
 				m.order = append(m.order, -1)
 				m.c.First++
 			}
 			return Late
 		}
-		if _, ok := m.seen[s]; ok {
+		if m.seen[s] {
 			m.c.Duplicates++
 			return Duplicate
 		}
@@ -266,7 +267,7 @@ func (m *model) arrive(s int64) Arrival {
 			}
 		}
 	}
-	m.seen[s] = len(m.order)
+	m.seen[s] = true
 	m.order = append(m.order, s)
 	m.c.First++
 	m.high = max(m.high, s)
@@ -276,7 +277,7 @@ func (m *model) arrive(s int64) Arrival {
 
 type runs struct {
 	Runs, Longest, Missing                      int64
-	goodGood, goodBad, badGood, badBad, first   int64
+	goodGood, goodBad, badGood, badBad          int64
 	MeanLength, Conditional, GoodToBad, BadGood float64
 }
 
@@ -285,7 +286,7 @@ func (m *model) pattern(sent int64) runs {
 	run := int64(0)
 	last := max(sent, m.high)
 	for q := int64(1); q <= last; q++ {
-		_, ok := m.seen[q]
+		ok := m.seen[q]
 		if ok {
 			run = 0
 		} else {
@@ -297,7 +298,7 @@ func (m *model) pattern(sent int64) runs {
 			r.Longest = max(r.Longest, run)
 		}
 		if q > 1 {
-			_, before := m.seen[q-1]
+			before := m.seen[q-1]
 			switch {
 			case before && ok:
 				r.goodGood++
@@ -321,7 +322,7 @@ func TestAgainstModel(t *testing.T) {
 		window := rapid.SampledFrom([]int{64, 128, 512}).Draw(t, "window")
 		wide := rapid.Bool().Draw(t, "wide")
 		a := newAccount(wide, 1, window)
-		m := &model{window: int64(window), seen: map[int64]int{}, settled: map[int64]bool{}}
+		m := &model{window: int64(window), seen: map[int64]bool{}}
 		n := rapid.IntRange(1, 600).Draw(t, "n")
 		next := int64(0)
 		for range n {
@@ -462,4 +463,35 @@ func BenchmarkArrive(b *testing.B) {
 			a.Arrive(uint64(i+1) ^ 1)
 		}
 	})
+}
+
+// A sampler looks while the worker counts: each look is of one moment.
+func TestSnapshotMeanwhile(t *testing.T) {
+	a := New(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range uint64(2000) {
+			// One of two is lost, so that after each batch the two are the same.
+			a.Arrive(4*i + 2)
+			a.Arrive(4*i + 4)
+			a.Publish()
+		}
+	}()
+	last := int64(0)
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		c := a.Snapshot()
+		if c.First != c.CompatLost || c.First < last || c.Highest != 2*c.First {
+			t.Fatalf("%+v", c)
+		}
+		last = c.First
+	}
+	if last != 4000 {
+		t.Errorf("%d at the end", last)
+	}
 }

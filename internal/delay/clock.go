@@ -81,7 +81,8 @@ type Estimate struct {
 	Corrected bool  // Skew is known and part of OffsetAt
 	Until     int64 // client's time of the last exchange
 	Exchanges int64
-	Causal    bool // no delay corrected by it was below zero by more than the bound
+	Causal    bool  // no delay corrected by it was below zero by more than the bound
+	roundTrip int64 // the least: no one-way delay need be longer
 }
 
 // OffsetAt returns the server's clock less the client's when the client's shows this.
@@ -98,12 +99,13 @@ func (e Estimate) BoundAt(client int64) int64 {
 }
 
 // Check tells e the least one-way delay, ns, that came out with it, of either direction.
-// Below zero by more than the bound it cannot be: the bound is widened to it and Causal
-// becomes false (M-CLOCK 4).
+// Below zero by more than the bound it cannot be: the bound is widened to that and the
+// least round trip, which the true delay may have been, and Causal becomes false
+// (M-CLOCK 4).
 func (e *Estimate) Check(leastDelay int64) {
 	if bound := e.BoundAt(e.Until); leastDelay < -bound {
 		e.Causal = false
-		e.Bound += -leastDelay - bound
+		e.Bound += -leastDelay - bound + e.roundTrip
 	}
 }
 
@@ -125,8 +127,9 @@ func (e Estimate) Clock() *result.Clock {
 // With exchanges before and after, the skew follows from the lower convex hulls of both
 // directions' delays, and all exchanges are brought to one time with it. Without those
 // after, only those before count (if there are any), and the bound grows by 50 ppm from
-// then on. Of what counts the third with the least δ is kept: its mean is the offset, half
-// the least δ and half their spread are the bound.
+// then on. Of what counts the third with the least δ is kept: its mean is the offset. The
+// bound is half the least δ, which holds for one exchange, and the greatest distance of one
+// from the mean: half their spread where they lie evenly, more where they do not.
 func (c *ClockEstimator) Estimate() (e Estimate, ok bool) {
 	all := slices.Concat(c.exchanges[Before], c.exchanges[During], c.exchanges[After])
 	if len(all) == 0 {
@@ -189,7 +192,8 @@ func (e *Estimate) settle(used []Exchange) {
 		mean += theta / float64(len(best))
 	}
 	e.Offset = base + int64(math.Round(mean))
-	e.Bound = int64(math.Ceil(float64(best[0].Delay())/2 + (hi-lo)/2))
+	e.roundTrip = best[0].Delay()
+	e.Bound = int64(math.Ceil(float64(e.roundTrip)/2 + max(hi-mean, mean-lo)))
 }
 
 // skew is by how much faster the server's clock runs, from both directions' least delays.

@@ -79,8 +79,15 @@ func (m *Meter) Arrive(seq int64, first, inOrder bool, sent, received int64) {
 	}
 	group := received == m.received
 	m.received = received
+	change, elapsed, stepped := at.since(m.prev)
 	if !group {
-		m.addCompat(at)
+		// Where all came in order the two are the same pair.
+		if m.compatMark == m.prev {
+			m.addCompat(at, change, stepped)
+		} else {
+			change, _, stepped := at.since(m.compatMark)
+			m.addCompat(at, change, stepped)
+		}
 	}
 	if !first {
 		return
@@ -90,7 +97,6 @@ func (m *Meter) Arrive(seq int64, first, inOrder bool, sent, received int64) {
 	if group {
 		return
 	}
-	change, elapsed, stepped := at.since(m.prev)
 	if !inOrder {
 		m.linked = false
 		if stepped {
@@ -153,8 +159,7 @@ func (m *Meter) pair(change int64) {
 
 // addCompat is iperf3's arithmetic (spec protocol §8.1): every arrival, duplicates and
 // reordered ones too; but a clock that was set only moves the base.
-func (m *Meter) addCompat(at mark) {
-	change, _, stepped := at.since(m.compatMark)
+func (m *Meter) addCompat(at mark, change int64, stepped bool) {
 	m.compatMark = at
 	if stepped {
 		return
