@@ -154,8 +154,9 @@ type DataPath struct {
 	Tx     string `json:"tx,omitempty"`     // "copy", "sendfile", "vmsplice", "zerocopy", "file"
 	Rx     string `json:"rx,omitempty"`     // "copy", "discard" (MSG_TRUNC), "file"
 	Pacing string `json:"pacing,omitempty"` // "none", "sleep", "kernel", "frugal" (0.5 ms bursts), "precise" (spins)
-	Worker string `json:"worker,omitempty"` // "thread" (blocking, one per stream), "epoll", "goroutine"
-	// UDP: datagrams per system call ("sendmmsg", "gso", "plain"; "recvmmsg", "gro", "plain").
+	Worker string `json:"worker,omitempty"` // "thread" (blocking, one per stream), "epoll", "shared" (many UDP senders by due time), "goroutine"
+	// UDP: how datagrams go through one call ("sendmmsg", "gso", "plain"; "recvmmsg", "gro",
+	// "plain"); "gso/gro" for an end that sends and receives.
 	Batch string `json:"batch,omitempty"`
 	// Uncut: super-packets of segmentation offload reached the receiver whole (loopback, veth):
 	// the per-datagram work of a real network card was not done.

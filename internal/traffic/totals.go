@@ -149,7 +149,7 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 			f.Total.Retransmits = &retrans[i]
 		}
 		if e.udp() {
-			s.udpTotals(base, f, !e.thin())
+			s.udpTotals(base, f, !e.thin(), final)
 		} else if !e.thin() {
 			f.TCP = s.summarise(base.k, last, f.Total.End, final)
 		}
@@ -159,7 +159,7 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 	if e.thin() {
 		for _, i := range slowest(len(t.Flows), func(i int) int64 { return t.Flows[i].Total.Bytes }) {
 			if e.udp() {
-				e.streams[i].udpTotals(e.baseOf(e.streams[i], ends), &t.Flows[i], true)
+				e.streams[i].udpTotals(e.baseOf(e.streams[i], ends), &t.Flows[i], true, final)
 				continue
 			}
 			s, last := e.streams[i], e.lastOf(e.streams[i])

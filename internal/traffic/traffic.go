@@ -35,6 +35,20 @@
 //   - for any other receiver: when StopReceive took effect.
 //
 // A flow that died early shares the End of the others: it moved its bytes in that time.
+//
+// # Datagrams
+//
+// A UDP sender numbers what the kernel took, from 1 on; what it refused has no number and
+// is not loss. Datagram k is due at t0 + k·L/r. What is due within one quantum (50 µs;
+// frugal 500 µs; precise none) leaves as one planned burst, in one call and where possible
+// one super-packet. A sender that was late catches up at 1.25 times the rate, and what is
+// more than 100 ms late is given up (UDPSent.Unsent).
+//
+// A UDP receiver accounts by sequence number (package datagram) and measures delays by the
+// kernel's stamps (package delay). Total.Bytes and Packets are what iperf3 counts: bytes of
+// every arrival within the measured time; the highest number, the omitted part included.
+// UDPReceived counts distinct datagrams of the measured part. What comes after StopReceive
+// counts as arrived but has no part in bytes and times (UDPReceived.Tail).
 package traffic
 
 import (

@@ -45,8 +45,8 @@ func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce && !e.noticed("offload-off") {
 		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
 	}
-	if !caps.Stamps && !e.noticed("stamps-user") {
-		e.notice("stamps-user", result.Info, "arrivals are timed by this program: this system does not stamp datagrams, so jitter and delay variation include its own scheduling")
+	if !caps.Stamps {
+		e.noticeStamps()
 	}
 	messages := plainMessages
 	if coalesce {

@@ -156,12 +156,13 @@ func sumDatagrams(sum *result.IntervalSum, streams []*stream, rows []result.Stre
 	}
 }
 
-// udpTotals fills in f what the flow moved since base.
-func (s *stream) udpTotals(base mark, f *FlowTotal, details bool) {
+// udpTotals fills in f what the flow moved since base. Loss periods and delays only come
+// with the final ones: they take a while, for which the receiver would stand still.
+func (s *stream) udpTotals(base mark, f *FlowTotal, details, final bool) {
 	if s.tx != nil {
 		s.sentTotals(base, f, details)
 	} else {
-		s.receivedTotals(base, f, details)
+		s.receivedTotals(base, f, details, final)
 	}
 }
 
@@ -185,7 +186,7 @@ func (s *stream) sentTotals(base mark, f *FlowTotal, details bool) {
 	f.UDP = &result.UDPStream{Sent: out}
 }
 
-func (s *stream) receivedTotals(base mark, f *FlowTotal, details bool) {
+func (s *stream) receivedTotals(base mark, f *FlowTotal, details, final bool) {
 	m := s.udpSample(0)
 	first := int64(s.e.cfg.UDP.FirstSeq) - 1 // the stream's own zero
 	all, c := m.u.counts, m.u.counts.Since(base.u.counts)
@@ -212,14 +213,15 @@ func (s *stream) receivedTotals(base mark, f *FlowTotal, details bool) {
 	case got.user > 0:
 		out.Stamps = "user"
 	}
-	s.rx.mu.Lock()
-	out.Periods = s.rx.acc.Periods(0)
-	if s.rx.meter != nil {
-		s.rx.meter.Result(out)
-	} else {
-		out.CompatJitter = s.rx.jitter()
+	out.CompatJitter = m.u.jitter
+	if final {
+		s.rx.mu.Lock()
+		out.Periods = s.rx.acc.Periods(0)
+		if s.rx.meter != nil {
+			s.rx.meter.Result(out)
+		}
+		s.rx.mu.Unlock()
 	}
-	s.rx.mu.Unlock()
 	f.UDP = &result.UDPStream{Received: out}
 }
 
@@ -269,6 +271,13 @@ func (g *received) uncut() bool {
 	return g.bytes > 0 && (g.largest > 16 || g.bytes > 65535/2)
 }
 
+// noticeStamps says that arrivals are timed in user space.
+func (e *Engine) noticeStamps() {
+	if !e.noticed("stamps-user") {
+		e.notice("stamps-user", result.Info, "arrivals are timed by this program: this system does not stamp datagrams, so jitter and delay variation include its own scheduling")
+	}
+}
+
 // buildDatagrams is build for UDP.
 func (e *Engine) buildDatagrams() error {
 	if err := e.prepareUDP(); err != nil {
@@ -285,9 +294,6 @@ func (e *Engine) buildDatagrams() error {
 		}
 		if s.Send && e.cfg.Bitrate > 0 && e.cfg.UDP.Pacing == "" && !e.noticed("pacing-coarse") {
 			e.notice("pacing-coarse", result.Info, "bursts hold what falls into 1 ms: the timers here are no finer")
-		}
-		if !s.Send && !e.noticed("stamps-user") {
-			e.notice("stamps-user", result.Info, "arrivals are timed by this program: this system does not stamp datagrams, so jitter and delay variation include its own scheduling")
 		}
 	}
 	if e.cfg.Interval > 0 && e.thin() {
