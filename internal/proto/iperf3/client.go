@@ -43,6 +43,8 @@ type Client struct {
 	Now      func() time.Time
 	Timeouts Timeouts
 
+	streamsFrom string // for tests: streams leave from this address, unlike the control connection
+
 	forgetHost bool // for tests: do not notice that the server is on this machine
 
 	mu  sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -220,6 +221,9 @@ func (r *clientRun) consentError(err error) error {
 
 // deadStreams words that all streams ended while the control connection lives.
 func (r *clientRun) deadStreams(err error) error {
+	if long := tooLong(err); long != nil {
+		return long
+	}
 	e := &result.Error{Code: "streams-closed", Remote: true, Number: codeStreamClose, Errno: errno(err), Text: "the server closed all streams in mid-test, and does not say why"}
 	if err != nil {
 		e.Number = codeStreamRead
@@ -239,7 +243,7 @@ func reason(err error) string {
 	if n := errno(err); n != 0 {
 		return Strerror(n)
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "traffic: ")
 }
 
 const rejectedText = "the server rejected the streams of its own direction: iperf3 before 3.7 cannot send and receive at once; test the directions one after the other"

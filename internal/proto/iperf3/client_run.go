@@ -57,6 +57,7 @@ func (r *clientRun) build() error {
 		_, err := flows[0].Conn.TCPInfo()
 		r.head.Wire.HasRetrans = err == nil && r.p.Sends(result.Client)
 	}
+	watchPeer(r.conn, r.p, r.p.Sends(result.Client), r.p.Keepalive)
 	if r.p.MPTCP {
 		r.out.notices(mptcpNotices(flows))
 	}
@@ -438,10 +439,10 @@ func (r *clientRun) emitFinish() {
 			Text: fmt.Sprintf("%d of the server's live reports were left out, because the control connection was slow; totals are complete", lost),
 		})
 	}
-	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 	if p := r.probesOfPlain(f.Streams); p != nil {
 		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
 	}
+	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 }
 
 // partial emits what is known of a test that broke off.

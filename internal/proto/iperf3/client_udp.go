@@ -13,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -35,16 +36,15 @@ func (r *clientRun) fitDatagrams(ctx context.Context) error {
 		r.p.DontFragment = true
 	}
 	if usable > 0 && r.p.BlockSize > usable {
-		if r.p.DontFragment {
-			return &result.Error{
-				Code: "datagram-too-long", Number: codeStreamWrite, Errno: linuxEMSGSIZE,
-				Text: fmt.Sprintf("a block size of %d bytes does not fit one packet of the path to %s, which takes %d bytes of payload, and fragmenting is off", r.p.BlockSize, r.addr.Addr(), usable),
-			}
+		if r.p.DontFragment && r.p.Sends(result.Client) {
+			return tooLong(&traffic.TooLongError{Size: r.p.BlockSize, Usable: usable})
 		}
-		r.out.notice(result.Notice{
-			Code: "fragments", Level: result.Warn,
-			Text: fmt.Sprintf("datagrams of %d bytes travel as fragments: one packet of the path takes %d bytes of payload; one lost fragment loses the whole datagram", r.p.BlockSize, usable),
-		})
+		if !r.p.DontFragment {
+			r.out.notice(result.Notice{
+				Code: "fragments", Level: result.Warn,
+				Text: fmt.Sprintf("datagrams of %d bytes travel as fragments: one packet of the path takes %d bytes of payload; one lost fragment loses the whole datagram", r.p.BlockSize, usable),
+			})
+		}
 	}
 	if !r.p.Counters64 && mayWrap(r.p) {
 		r.p.Counters64, r.chose64 = true, true
@@ -53,6 +53,23 @@ func (r *clientRun) fitDatagrams(ctx context.Context) error {
 }
 
 const linuxEMSGSIZE = 90
+
+// tooLong words that datagrams do not fit the path (field case F07); nil when err says
+// something else.
+func tooLong(err error) *result.Error {
+	var long *traffic.TooLongError
+	if !errors.As(err, &long) {
+		return nil
+	}
+	e := &result.Error{
+		Code: "datagram-too-long", Number: codeStreamWrite, Errno: linuxEMSGSIZE,
+		Text: fmt.Sprintf("a block size of %d bytes does not fit one packet of the path, and fragmenting is off", long.Size),
+	}
+	if long.Usable > 0 {
+		e.Text = fmt.Sprintf("a block size of %d bytes does not fit one packet of the path, which takes %d bytes of payload, and fragmenting is off", long.Size, long.Usable)
+	}
+	return e
+}
 
 // defaultDatagram is the size where none was asked for: what fits one packet of the
 // path; in the manner of iperf3 the segment size of the control connection.
@@ -169,6 +186,9 @@ func (r *clientRun) streamOptions(i int) osnet.Options {
 	if r.p.Transport == plan.UDP {
 		o.MSS, o.NoDelay, o.Congestion, o.MPTCP, o.UserTimeout = 0, false, "", false, 0
 		o.DontFragment = r.p.DontFragment
+	}
+	if r.c.streamsFrom != "" {
+		o.BindHost = r.c.streamsFrom
 	}
 	if r.p.ClientPort > 0 {
 		o.LocalPort = r.p.ClientPort + i

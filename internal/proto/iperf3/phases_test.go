@@ -255,14 +255,14 @@ func clientVanishes(t *testing.T, tr plan.Transport) {
 			t.Run(ph.name+" "+d.name, func(t *testing.T) {
 				t.Parallel()
 				ts := startServer(t, &Server{Policy: plan.Serve{Exclusive: true, ReceiveTimeout: time.Second}, Timeouts: short()})
-				p := dialRaw(t, ts)
+				p, params := dialRaw(t, ts), ph.params
 				if tr == plan.UDP {
 					// A frozen client that receives is given up after its time: nothing is acknowledged.
 					p.udp = true
-					ph.params = strings.Replace(ph.params, `"tcp":true`, `"udp":true,"len":1000,"bandwidth":1000000`, 1)
-					ph.params = strings.Replace(ph.params, `"time":60`, `"time":1`, 1)
+					params = strings.Replace(params, `"tcp":true`, `"udp":true,"len":1000,"bandwidth":1000000`, 1)
+					params = strings.Replace(params, `"time":60`, `"time":1`, 1)
 				}
-				ph.play(p, ph.params)
+				ph.play(p, params)
 				d.die(p)
 				if ph.test {
 					run := ts.run(0)

@@ -150,6 +150,7 @@ func (t *session) build() error {
 	flows, views := flowsOf(result.Server, p.Transport, t.s.SocketBase, p.Window, t.streams)
 	t.streams = nil // the engine owns the sockets now
 	t.senders = sendersOf(flows)
+	watchPeer(t.conn, p, p.Sends(result.Server), t.s.Policy.Keepalive)
 	if p.MPTCP {
 		notices = append(notices, mptcpNotices(flows)...)
 	}
@@ -265,6 +266,9 @@ func (t *session) watch(ctx context.Context) error {
 			case traffic.ReceiveTimeout:
 				return t.idleError()
 			case traffic.PeerClosed: // the client still decides when the test ends
+				if long := tooLong(w.err); long != nil {
+					return long
+				}
 				timer := time.NewTimer(t.plan.ReceiveTimeout)
 				defer timer.Stop()
 				dead = timer.C
@@ -493,8 +497,8 @@ func (t *session) results() Results {
 		r.Ext = nil
 	} else {
 		r.Ext.Dropped = t.frames.dropped()
-	}
 		r.Ext.Probes = t.probeResults()
+	}
 	if t.params.ServerOutput && t.hooks.Output != nil {
 		t.foldMu.Lock()
 		run := t.folder.Run()

@@ -242,6 +242,9 @@ func noteDisk(streams []result.Stream, e result.End, name string, size int64) {
 
 // streamError says why a flow ended early.
 func streamError(f traffic.FlowTotal) *result.Error {
+	if long := tooLong(f.Err); long != nil {
+		return long
+	}
 	e := &result.Error{Code: "stream-closed", Text: reason(f.Err), Errno: errno(f.Err), Number: codeStreamRead}
 	if f.Send {
 		e.Number = codeStreamWrite

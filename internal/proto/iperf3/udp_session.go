@@ -95,6 +95,18 @@ func (t *session) udpConfig() traffic.UDPConfig {
 	}
 }
 
+// watchPeer makes the system find out that the other end is gone: a UDP sender gets no
+// acknowledgement that could fail to come, and says nothing on its control connection.
+// That of a plain peer stays as the user wants it where they said so.
+func watchPeer(c *osnet.Conn, p plan.Plan, sends bool, k *plan.Keepalive) {
+	if p.Transport != plan.UDP || !sends || k != nil {
+		return
+	}
+	within := plan.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 6} // 45 s
+	// A refusal leaves the test's own time limits.
+	_, _ = osnet.Apply(c, osnet.Options{NoDelay: true, UserTimeout: p.SendTimeout, Keepalive: &within})
+}
+
 // drainTime is four round trips of the control connection, 0 where the system does not
 // tell them: how long a silence must be for nothing more to be on its way.
 func (t *session) drainTime() time.Duration { return roundTrips(t.conn, 4) }
