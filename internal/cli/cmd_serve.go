@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
@@ -319,6 +320,9 @@ func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 		fmt.Fprintf(&b, " (%s %s)", name, w.PeerVersion)
 	}
 	fmt.Fprintf(&b, " %s", run.Test.Transport)
+	if run.Test.ProbeOnly {
+		b.WriteString(", probes only")
+	}
 	if n := len(run.Streams); n > 0 {
 		fmt.Fprintf(&b, " %d stream", n)
 		if n > 1 {
@@ -332,6 +336,11 @@ func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 		}
 		if t != nil {
 			fmt.Fprintf(&b, ", %s %s in %.2f s: %s", what, units.ByteSize(t.Bytes), t.Seconds(), units.BitRate(t.Rate()))
+		}
+	}
+	for _, s := range run.Sums {
+		if l := conclude.LossOf(run, s.Direction); l != nil && l.Sent > 0 {
+			fmt.Fprintf(&b, ", %d of %d lost", l.Lost, l.Sent)
 		}
 	}
 	if run.Err != nil {

@@ -191,8 +191,11 @@ func TestLayers(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"l7", run.Layers[0].L7, 1000}, {"l4", run.Layers[0].L4, 1005.71}, {"l3", run.Layers[0].L3, 1020.00},
-		{"l2", run.Layers[0].L2, 1032.86}, {"l1", run.Layers[0].L1, 1047.14},
+		{"l7", run.Layers[0].L7, 1000},
+		{"l4", run.Layers[0].L4, 1005.71},
+		{"l3", run.Layers[0].L3, 1020.00},
+		{"l2", run.Layers[0].L2, 1032.86},
+		{"l1", run.Layers[0].L1, 1047.14},
 	} {
 		if got := c.got * scale / 1e6; math.Abs(got-c.want) > 0.005 {
 			t.Errorf("%s: %.3f, want %.2f", c.name, got, c.want)

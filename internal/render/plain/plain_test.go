@@ -414,6 +414,17 @@ func TestTable(t *testing.T) {
 	}
 	golden(t, "table", b.String())
 	b.Reset()
+	all := runs
+	runs = nil
+	add("db2", sample.NewUDP(), func(t *sample.Test) { t.LossShare = 0.002 })
+	add("db2", sample.NewUDP(), func(t *sample.Test) { t.Direction = "down" })
+	add("old", sample.ForeignUDP("3.12"), nil)
+	if err := plain.Table(&b, runs, plain.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "table-udp", b.String())
+	b.Reset()
+	runs = all
 	if err := plain.Table(&b, nil, plain.Options{}); err != nil || !strings.Contains(b.String(), "No host was measured.") {
 		t.Errorf("%v: %q", err, b.String())
 	}

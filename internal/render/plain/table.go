@@ -37,9 +37,24 @@ func Table(w io.Writer, runs []*result.Run, o Options) error {
 	}
 	p.line("")
 	t := table{left: map[int]bool{0: true, 5: true}}
-	t.add("host", "here → host", "host → here", "retrans", "RTT", "remarks")
+	udp := false
+	for _, run := range runs {
+		udp = udp || run.Test.Transport == "udp"
+	}
+	if udp {
+		t.add("host", "here → host", "host → here", "lost", "PDV p99", "remarks")
+	} else {
+		t.add("host", "here → host", "host → here", "retrans", "RTT", "remarks")
+	}
 	for _, h := range hosts {
-		t.add(h.name, h.cell(result.Up), h.cell(result.Down), optional(h.retrans, whole), positive(h.rtt, millis), strings.Join(h.remarks, "; "))
+		third, fourth := optional(h.retrans, whole), positive(h.rtt, millis)
+		if udp {
+			third, fourth = screen.Unknown, optional(h.pdv, secondsText)
+			if h.sent > 0 {
+				third = fmt.Sprintf("%d (%s)", h.lost, share(h.lost, h.sent))
+			}
+		}
+		t.add(h.name, h.cell(result.Up), h.cell(result.Down), third, fourth, strings.Join(h.remarks, "; "))
 	}
 	for i, l := range t.lines() {
 		switch {
@@ -59,9 +74,12 @@ type hostLine struct {
 	heads   map[result.Direction]conclude.Headline
 	retrans *int64 // all directions; nil while none is known
 	rtt     int64  // µs, the largest mean
-	remarks []string
-	limits  map[string]result.Direction // which direction has been said to have this limit
-	failed  bool
+	// UDP, all directions: lost of sent, and the worst delay variation (p99, s).
+	lost, sent int64
+	pdv        *float64
+	remarks    []string
+	limits     map[string]result.Direction // which direction has been said to have this limit
+	failed     bool
 }
 
 func (h *hostLine) add(run *result.Run) {
@@ -78,6 +96,12 @@ func (h *hostLine) add(run *result.Run) {
 				n += *h.retrans
 			}
 			h.retrans = &n
+		}
+		if l := conclude.LossOf(run, s.Direction); l != nil {
+			h.lost, h.sent = h.lost+l.Lost, h.sent+l.Sent
+		}
+		if u := s.UDP; u != nil && u.Received != nil && u.Received.PDV != nil && (h.pdv == nil || u.Received.PDV.P99 > *h.pdv) {
+			h.pdv = &u.Received.PDV.P99
 		}
 		for i := range run.Streams {
 			if x := &run.Streams[i]; x.Direction == s.Direction {
