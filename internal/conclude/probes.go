@@ -125,11 +125,19 @@ func tripsClause(p *result.Probes) string {
 	if p.RoundTrip == nil {
 		return "no request was answered"
 	}
-	text := fmt.Sprintf("request and response %s (p50; p99 %s) with %d bytes", Time(p.RoundTrip.P50), Time(p.RoundTrip.P99), p.Size)
+	text := fmt.Sprintf("request and response %s (p50; p99 %s) with %s", Time(p.RoundTrip.P50), Time(p.RoundTrip.P99), Bytes(p.Size))
 	if p.Rate != nil {
 		text += fmt.Sprintf(", %s a second", grouped(int64(*p.Rate+0.5)))
 	}
 	return text
+}
+
+// Bytes spells a small size.
+func Bytes(n int) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // Time spells a short time with three digits: 23.4 µs, 1.23 ms, 2.5 s.

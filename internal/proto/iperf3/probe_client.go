@@ -344,6 +344,7 @@ func (w *pingWork) run(ctx context.Context) error {
 		}
 	}
 	pr := r.p.Probe
+	r.reportProbes(r.connects.Result(pr.Profile)) // so that it comes before the round trips
 	trips, err := probe.NewTrips(probe.TripConfig{
 		Profile: pr.Profile, Size: pr.Size, Duration: r.p.Duration, Now: osnet.Monotonic, Patience: r.to.Answer, Report: r.reportProbes,
 	})

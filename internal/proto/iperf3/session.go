@@ -437,7 +437,7 @@ func (t *session) announceRefused() {
 // describe fills the head with what the client wants.
 func (t *session) describe() {
 	test := t.plan.Test()
-	test.Target = ""
+	test.Target, test.ProbeOnly = "", t.probeOnly()
 	if l := (result.Limit{BitrateBPS: t.s.Policy.RateLimit, MaxDuration: t.s.Policy.MaxDuration.Seconds()}); l != (result.Limit{}) {
 		test.ServerLimit = &l
 	}

@@ -49,6 +49,9 @@ func (f *figures) add(a Answer, t1, t4 int64, kernel bool) {
 // at the end.
 func (f *figures) fill(out *result.Probes, final bool) {
 	out.RoundTrip = f.trips.Quantiles()
+	if final {
+		out.Histogram = append([]result.Bucket{}, f.trips.Buckets()...)
+	}
 	if f.trips.N() == 0 {
 		return
 	}
@@ -61,7 +64,6 @@ func (f *figures) fill(out *result.Probes, final bool) {
 		out.Up, out.Down = &up, &down
 		return
 	}
-	out.Histogram = f.trips.Buckets()
 	f.oneWay(out)
 }
 

@@ -32,11 +32,15 @@ func (r *Renderer) End(run *result.Run) {
 		r.out.prose("", code, screen.Clean(run.Summary))
 	}
 	r.probeTables(run)
-	if len(run.Streams) == 0 && len(run.Probes) > 0 {
+	if noTotals(run) {
 		r.rest(run)
 		return
 	}
 	r.totals(run)
+	if run.Test.ProbeOnly {
+		r.rest(run)
+		return
+	}
 	if facts := facts(run, r.begun, r.window); len(facts) > 0 {
 		r.out.line("")
 		for _, f := range facts {

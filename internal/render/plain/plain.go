@@ -126,6 +126,9 @@ func (r *Renderer) interval(row *result.Interval) {
 	if !r.begun {
 		r.header()
 	}
+	if t := r.head.Test; t.ProbeOnly && t.Transport != "udp" {
+		return // streams that only connect
+	}
 	if stub(row, r.head.Test.Interval) {
 		return
 	}

@@ -44,6 +44,12 @@ func progress(cells ...string) string {
 // noLoad reports that a run that has begun has no streams: it was made for its probes.
 func noLoad(run *result.Run) bool { return run.Test.ProbeOnly && len(run.Streams) == 0 }
 
+// noTotals reports that a run's streams, if there are any, were not made to carry payload:
+// there is nothing to tell of them but what its probes tell.
+func noTotals(run *result.Run) bool {
+	return len(run.Probes) > 0 && (len(run.Streams) == 0 || run.Test.ProbeOnly && run.Test.Transport != "udp")
+}
+
 // probeTitle is the first line of a run without a load.
 func probeTitle(run *result.Run) string {
 	text := fmt.Sprintf("%s ⇄ %s, delay of small messages over %s", conclude.EndName(run, result.Client), conclude.EndName(run, result.Server), strings.ToUpper(run.Test.Transport))
@@ -110,7 +116,7 @@ func probeHead(p *result.Probes) string {
 	case "udp-test":
 		return fmt.Sprintf("%d bytes each %s, unanswered", p.Size, duration(p.Spacing))
 	case "tcp-rr":
-		return fmt.Sprintf("%d bytes there and back", p.Size)
+		return conclude.Bytes(p.Size) + " there and back"
 	case "tcp-connect":
 		return "TCP handshakes"
 	}
@@ -137,6 +143,9 @@ func probeFacts(run *result.Run, p *result.Probes) []fact {
 	case "kernel":
 		add("stamps", "of the kernels at both ends")
 	case "user":
+		if p.Kind == "tcp-connect" {
+			break
+		}
 		add("stamps", "of the program: what it waited for a core is in the figures")
 	}
 	if p.TCPRTT != nil {
@@ -195,7 +204,7 @@ func clockText(run *result.Run, p *result.Probes) string {
 	if c.SkewPPM != nil {
 		text += fmt.Sprintf(", its clock runs %+.2f ppm", *c.SkewPPM)
 	}
-	text += fmt.Sprintf(" (%d exchanges; clocks since each host's start)", c.Exchanges)
+	text += fmt.Sprintf(" (%d exchanges; each clock counts from its host's start)", c.Exchanges)
 	if !c.Causal {
 		text += "; a delay came out below zero: the bound is too small, one-way delays are not right"
 	}
