@@ -94,9 +94,9 @@ func TestPathIsTold(t *testing.T) {
 		tx   UDPConfig
 		rx   UDPConfig
 	}{
-		{"paced", 16_000_000, UDPConfig{Wide: true, Nonce: 5}, UDPConfig{}},
-		{"super-packets", 32_000_000, UDPConfig{Pacing: plan.PacingFrugal}, UDPConfig{}},
-		{"receiver without offload", 16_000_000, UDPConfig{Wide: true}, UDPConfig{Offload: plan.OffloadOff}},
+		{"paced", 4_800_000, UDPConfig{Wide: true, Nonce: 5}, UDPConfig{}},
+		{"super-packets", 8_000_000, UDPConfig{Pacing: plan.PacingFrugal}, UDPConfig{}},
+		{"receiver without offload", 4_800_000, UDPConfig{Wide: true}, UDPConfig{Offload: plan.OffloadOff}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const blocks = 3000
