@@ -2,9 +2,12 @@ package traffic
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -137,25 +140,35 @@ func TestDatagramsAreExact(t *testing.T) {
 	}
 }
 
-// A datagram that does not fit and must not be cut is an error that names what fits.
-func TestTooLongIsNamed(t *testing.T) {
+// A datagram that does not fit is an error that names what fits, once the kernel refused
+// it twice: the first refusal may be a router's word about an earlier one. What the
+// kernel merely had no room for is counted and passed over.
+func TestRefusalsAreTold(t *testing.T) {
 	a, b := udpPairs(t, 1)
 	defer closeAll(b)
 	usable, err := a[0].UsableDatagram()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if usable >= plan.MaxUDPBlock {
-		t.Skipf("loopback takes the largest datagram: its MTU is %d", usable)
+	e := parked(t, Config{Transport: plan.UDP, BlockSize: 1400, Bitrate: 1_000_000_000}, flowsOf(a, result.Up, true))
+	w := e.movers[0].(*udpTx)
+	w.begin(0)
+	l, u := &w.lanes[0], e.streams[0].tx
+	per := int64(w.per())
+	if next := w.refused(l, 10, unix.ENOBUFS, 5); next != 5 || u.refused.Load() != per || u.seq != 1 {
+		t.Errorf("ENOBUFS: again at %d, %d refused, sequence %d; want at 5, %d and 1", next, u.refused.Load(), u.seq, per)
 	}
-	if err := a[0].SetDontFragment(true); err != nil {
-		t.Fatal(err)
+	if next := w.refused(l, 1, unix.EINTR, 6); next != 6 || u.refused.Load() != per {
+		t.Errorf("EINTR: again at %d, %d refused", next, u.refused.Load())
 	}
-	e := start(t, Config{End: result.Client, Transport: plan.UDP, BlockSize: plan.MaxUDPBlock}, flowsOf(a, result.Up, true))
-	ctx := t.Context()
-	reason, err := e.Wait(ctx)
+	if next := w.refused(l, 1, unix.EMSGSIZE, 7); next != 7 || e.streams[0].failure() != nil {
+		t.Errorf("the first EMSGSIZE: again at %d, %v", next, e.streams[0].failure())
+	}
 	var long *TooLongError
-	if reason != PeerClosed || !errors.As(err, &long) || long.Size != plan.MaxUDPBlock || long.Usable != usable {
-		t.Errorf("Wait = %v, %v; want a TooLongError with %d usable", reason, err, usable)
+	if next := w.refused(l, 1, unix.EMSGSIZE, 8); next != -1 || !errors.As(e.streams[0].failure(), &long) || *long != (TooLongError{1400, usable}) {
+		t.Errorf("the second EMSGSIZE: again at %d, %v", next, e.streams[0].failure())
+	}
+	if got, want := long.Error(), fmt.Sprintf("traffic: datagrams of 1400 bytes do not fit the path: usable are %d", usable); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
