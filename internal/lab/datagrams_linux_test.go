@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -198,6 +199,27 @@ func tick() error {
 	}
 }
 
+// deaf sends datagrams to a socket of its own and reads none.
+func deaf(count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return err
+	}
+	if err := c.SetReadBuffer(4096); err != nil {
+		return err
+	}
+	for range n {
+		if _, err := c.WriteTo(make([]byte, 1000), c.LocalAddr()); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{"sent": n})
+}
+
 // play plays a scenario and fails the test when it is wrong.
 func play(t *testing.T, text string) lab.Play {
 	t.Helper()
@@ -317,5 +339,43 @@ expect: {exit: 0}
 	want := []string{"the client ended before the pause of the client at 1m0s"}
 	if got.Verdict == lab.Wrong && !cmp.Equal(want, got.Reasons) || got.Right() {
 		t.Errorf("%s: %q, want %q", got.Verdict, got.Reasons, want)
+	}
+}
+
+// TestRunUnfit: a play does not count when the machine lost datagrams in a socket, or when
+// the client says that it could not do its part.
+func TestRunUnfit(t *testing.T) {
+	needNamespaces(t)
+	for _, tt := range []struct{ name, fit, nft, want string }{
+		{"a socket without room", "", "[{host: server, counter: arrived, claim: sent}]", " datagrams found no room in a socket of the client"},
+		{"what the client says", "fit: [sent == 1]", "[]", "sent == 1: found 3000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := lab.Run(testContext(t), parse(t, `
+name: unfit
+topology: pair
+cc: cubic
+hosts:
+  server:
+    nft: |
+      add table inet t
+      add chain inet t i { type filter hook input priority 0; }
+      add rule inet t i udp dport 5201 counter comment "arrived"
+client: fullbore deaf 3000
+`+tt.fit+`
+expect: {exit: 0, nft: `+tt.nft+`}
+`), options(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Unfit() || len(got.Plays) != 1+lab.MaxReplays {
+				t.Fatalf("%s after %d plays: %q", got.Verdict, len(got.Plays), got.Reasons)
+			}
+			for _, p := range got.Plays {
+				if !slices.ContainsFunc(p.Void, func(s string) bool { return strings.Contains(s, tt.want) }) {
+					t.Errorf("void %q, want %q", p.Void, tt.want)
+				}
+			}
+		})
 	}
 }

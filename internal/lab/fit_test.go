@@ -21,6 +21,7 @@ func TestLatenessLimit(t *testing.T) {
 func TestVoid(t *testing.T) {
 	report := func(rtt, up, down time.Duration, steal float64) *LinkReport {
 		r := &LinkReport{RTT: rtt, Steal: steal}
+		r.Directions[0].Late.Packets, r.Directions[1].Late.Packets = 100, 100
 		r.Directions[0].Late.P99, r.Directions[1].Late.P99 = up, down
 		return r
 	}
@@ -34,6 +35,16 @@ func TestVoid(t *testing.T) {
 		{"late one way", report(28*ms, 1001*time.Microsecond, ms, 0), []string{"lateness up p99 1.001ms > 1ms"}},
 		{"late the other way", report(28*ms, 0, 5*ms, 0), []string{"lateness down p99 5ms > 1ms"}},
 		{"a long path tolerates more", report(100*ms, 3*ms, 3*ms, 0), nil},
+		{"one of few packets late", func() *LinkReport {
+			r := report(28*ms, 0, 5*ms, 0)
+			r.Directions[1].Late.Packets, r.Directions[1].Late.P50 = 99, ms
+			return r
+		}(), nil},
+		{"most of few packets late", func() *LinkReport {
+			r := report(28*ms, 0, 5*ms, 0)
+			r.Directions[1].Late.Packets, r.Directions[1].Late.P50 = 99, 2*ms
+			return r
+		}(), []string{"lateness down p50 2ms > 1ms"}},
 		{"stolen", report(28*ms, 0, 0, 0.0501), []string{"steal 5.0 % > 5 %"}},
 		{"times unknown", func() *LinkReport {
 			r := report(28*ms, 0, 0, 0)

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		err = catch(args[1])
 	case len(args) == 5 && args[0] == "spray":
 		err = spray(args[1], args[2], args[3], args[4])
+	case len(args) == 2 && args[0] == "deaf":
+		err = deaf(args[1])
 	case len(args) == 1 && args[0] == "tick":
 		err = tick()
 	default:

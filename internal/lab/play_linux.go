@@ -22,7 +22,7 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	grown, err := s.watchCounters(n)
+	since, err := s.watchCounters(n)
 	if err != nil {
 		return p, err
 	}
@@ -54,13 +54,16 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 			return p, err
 		}
 		p.Link.Steal = p.Steal // of the commands' time, as in any topology
-		p.Void = append(p.Link.Void(), s.unasked(p.Link)...)
+		p.Void = p.Link.Void()
 	} else if p.Steal > MaxSteal {
 		p.Void = []string{stolen(p.Steal)}
 	}
-	if p.SNMP, err = grown(); err != nil {
+	g, err := since()
+	if err != nil {
 		return p, err
 	}
+	p.SNMP = g.asked
+	p.Void = append(p.Void, s.unfit(&p, g)...)
 	for _, e := range s.Expect.NFT {
 		c, err := n.host(e.Host).NFTCounter(ctx, e.Counter)
 		if err != nil {
@@ -76,32 +79,76 @@ func (n *Network) host(role string) *Namespace {
 	return map[string]*Namespace{"client": n.Near, "server": n.Far, "router": n.Router}[role]
 }
 
-// watchCounters reads the counters that are asked for; grown returns by how much they have
-// grown since then.
-func (s *Scenario) watchCounters(n *Network) (grown func() ([]int64, error), err error) {
-	read := func() ([]int64, error) {
-		var values []int64
-		for _, e := range s.Expect.SNMP {
-			all, err := n.host(e.Host).Counters()
-			if err != nil {
-				return nil, err
+// grown is by how much counters of the kernel grew during a play.
+type grown struct {
+	asked []int64  // those of Expect.SNMP, in their order
+	full  [2]int64 // datagrams that a UDP socket of the client, of the server had no room for
+}
+
+// watchCounters reads the kernel's counters; since returns by how much they have grown.
+func (s *Scenario) watchCounters(n *Network) (since func() (grown, error), err error) {
+	read := func() (g grown, err error) {
+		all := map[string]map[string]int64{}
+		for _, host := range []string{"client", "server", "router"} {
+			if n.host(host) == nil {
+				continue
 			}
-			v, ok := all[e.Counter]
-			if !ok {
-				return nil, fmt.Errorf("the kernel has no counter %q", e.Counter)
+			if all[host], err = n.host(host).Counters(); err != nil {
+				return g, err
 			}
-			values = append(values, v)
 		}
-		return values, nil
+		for _, e := range s.Expect.SNMP {
+			v, ok := all[e.Host][e.Counter]
+			if !ok {
+				return g, fmt.Errorf("the kernel has no counter %q", e.Counter)
+			}
+			g.asked = append(g.asked, v)
+		}
+		for i, host := range []string{"client", "server"} {
+			g.full[i] = all[host]["Udp.RcvbufErrors"] + all[host]["Udp6RcvbufErrors"]
+		}
+		return g, nil
 	}
 	before, err := read()
-	return func() ([]int64, error) {
+	return func() (grown, error) {
 		after, err := read()
-		for i := range after {
-			after[i] -= before[i]
+		for i := range after.asked {
+			after.asked[i] -= before.asked[i]
+		}
+		for i := range after.full {
+			after.full[i] -= before.full[i]
 		}
 		return after, err
 	}, err
+}
+
+// unfit says why a play does not count beyond what Void knows.
+func (s *Scenario) unfit(p *Play, g grown) (reasons []string) {
+	if p.Link != nil {
+		reasons = s.unasked(p.Link)
+	}
+	// A machine that does not let a receiver run loses datagrams there, which is no fault
+	// of the path's; unless the scenario is about just that.
+	if len(s.Expect.UDP)+len(s.Expect.NFT) > 0 && len(s.Expect.SNMP) == 0 {
+		for i, host := range []string{"client", "server"} {
+			if g.full[i] > 0 {
+				reasons = append(reasons, fmt.Sprintf("%d datagrams found no room in a socket of the %s", g.full[i], host))
+			}
+		}
+	}
+	if len(s.Fit) == 0 || p.Killed {
+		return reasons
+	}
+	doc, err := p.document("client")
+	if err != nil {
+		return reasons // which is judged
+	}
+	for _, a := range s.Fit {
+		if why := a.Check(doc); why != "" {
+			reasons = append(reasons, why)
+		}
+	}
+	return reasons
 }
 
 // unasked says why exact counts mean nothing: packets were lost without having been asked

@@ -42,7 +42,10 @@ type Scenario struct {
 	// Timeout is how long the client may take; one minute if the file says nothing.
 	Timeout time.Duration
 	Pauses  []Pause
-	Expect  Expect
+	// Fit are sentences about the client's JSON without which a play does not count: what
+	// the program says of the machine, not of the path.
+	Fit    []*Assertion
+	Expect Expect
 }
 
 // Pause stops a program (SIGSTOP) for a while: what it does not read then waits in its
@@ -142,6 +145,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 		"client":   r.command(&s.Client),
 		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
 		"pause":    func(n ast.Node, at string) { r.sequence(n, at, s.readPause(r)) },
+		"fit":      r.assertions(&s.Fit),
 		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
 	})
 	if r.given != nil {
@@ -392,17 +396,21 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 
 func (o *OutputExpect) fields(r *reader) map[string]handler {
 	return map[string]handler{
-		"json": func(n ast.Node, at string) {
-			r.sequence(n, at, r.value(func(s string) error {
-				a, err := ParseAssertion(s)
-				o.JSON = append(o.JSON, a)
-				return err
-			}))
-		},
+		"json":         r.assertions(&o.JSON),
 		"stdout":       r.texts(&o.Stdout),
 		"stderr":       r.texts(&o.Stderr),
 		"stdout_lacks": r.texts(&o.StdoutLacks),
 		"stderr_lacks": r.texts(&o.StderrLacks),
+	}
+}
+
+func (r *reader) assertions(to *[]*Assertion) handler {
+	return func(n ast.Node, at string) {
+		r.sequence(n, at, r.value(func(s string) error {
+			a, err := ParseAssertion(s)
+			*to = append(*to, a)
+			return err
+		}))
 	}
 }
 

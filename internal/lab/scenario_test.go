@@ -55,6 +55,7 @@ timeout: 30s
 pause:
   - {who: server, at: 1s, for: 300ms}
   - {who: client, at: 1500ms, for: 10ms}
+fit: [unsent == 0]
 expect:
   exit: 1
   json:
@@ -133,6 +134,7 @@ func TestParseScenario(t *testing.T) {
 			{"server", time.Second, 300 * time.Millisecond},
 			{"client", 1500 * time.Millisecond, 10 * time.Millisecond},
 		},
+		Fit: []*Assertion{mustAssertion(t, "unsent == 0")},
 		Expect: Expect{
 			Exit: &one,
 			Client: OutputExpect{
@@ -229,6 +231,7 @@ host: {}
 server: [serve, $NOWHERE]
 client: [test, "$SERVER:$"]
 timeout: 2h
+fit: [b]
 expect:
   exit: maybe
   json: [a, a = 1]
@@ -239,13 +242,14 @@ expect:
 			"f:4: cc: given twice",
 			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
 			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
-			"f:6: host: unknown key; there are: cc, client, devices, expect, hosts, name, path, pause, server, timeout, topology",
+			"f:6: host: unknown key; there are: cc, client, devices, expect, fit, hosts, name, path, pause, server, timeout, topology",
 			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6",
 			"f:9: timeout: 2h is outside 1s..1h0m0s",
-			`f:11: expect.exit: "maybe" is not a whole number from 0 to 255`,
-			`f:12: expect.json[0]: assertion "a": no operator after the path`,
-			`f:12: expect.json[1]: assertion "a = 1": unknown operator "="; there are: == != < <= > >= contains exists missing`,
-			"f:13: expect.stdout: want a list, found a single value",
+			`f:10: fit[0]: assertion "b": no operator after the path`,
+			`f:12: expect.exit: "maybe" is not a whole number from 0 to 255`,
+			`f:13: expect.json[0]: assertion "a": no operator after the path`,
+			`f:13: expect.json[1]: assertion "a = 1": unknown operator "="; there are: == != < <= > >= contains exists missing`,
+			"f:14: expect.stdout: want a list, found a single value",
 			"f:5: path.both.queue: needs a rate: an infinitely fast link has no queue",
 		}},
 		{"no congestion control", strings.Replace(minimal, "cc: reno\n", "", 1), []string{

@@ -149,14 +149,17 @@ func TestLiveSchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs []time.Duration
-			slow := 0
+			slow, full := 0, 0
 			for i, p := range probes {
 				// A sender that was interrupted between its stamp and the send tells nothing
 				// about the link; what follows in its burst does not either.
 				d := model.Enqueue(p.sent, size)
 				switch {
-				case p.arrived == 0 || d.Drop != link.Delivered:
-					t.Fatalf("packet %d: arrived at %v, the schedule says %+v", i, p.arrived, d)
+				case d.Drop == link.DropQueue:
+					full++ // a sender that had stood still made up for it
+				case p.arrived == 0 && full == 0:
+					t.Fatalf("packet %d did not arrive, the schedule says %+v", i, d)
+				case p.arrived == 0:
 				case p.took > 100*time.Microsecond:
 					slow++
 				default:
@@ -171,6 +174,9 @@ func TestLiveSchedule(t *testing.T) {
 			// A link that itself says that it was later than what is to be shown cannot show it.
 			if late := rep.Directions[0].Late.P99; late > delayWithin {
 				reasons = append(reasons, fmt.Sprintf("lateness p99 %v > %v", late, delayWithin))
+			}
+			if full > 0 {
+				reasons = append(reasons, fmt.Sprintf("the sender stood still, and then filled the queue: %d dropped", full))
 			}
 			if slow > len(probes)/100 {
 				reasons = append(reasons, fmt.Sprintf("%d of %d sends were interrupted", slow, len(probes)))
@@ -199,9 +205,18 @@ func TestLiveSchedule(t *testing.T) {
 				}
 				packets, last = packets+1, p.arrived
 			}
+			idle := time.Duration(0) // the longest that nothing was sent
+			for i, p := range probes[1:] {
+				idle = max(idle, p.sent-probes[i].sent)
+			}
 			rate := float64(packets-1) * size * 8 / (last - first).Seconds()
 			t.Logf("rate: %.4f Mbit/s, %d packets in %v", rate/1e6, packets, last-first)
-			if reasons := report(t, n).Void(); len(reasons) > 0 {
+			reasons := report(t, n).Void()
+			// The queue feeds the link for 28 ms; the filling of it takes some time.
+			if idle > 10*time.Millisecond {
+				reasons = append(reasons, fmt.Sprintf("the sender stood still for %v", idle))
+			}
+			if len(reasons) > 0 {
 				return reasons
 			}
 			if packets < len(probes)*6/10 || packets > len(probes)*8/10 {

@@ -110,7 +110,7 @@ func TestFaultCounts(t *testing.T) {
 // TestFaultsApart: whatever else is configured, each fault decides the same about each
 // packet.
 func TestFaultsApart(t *testing.T) {
-	const packets = 3000
+	const packets = 1200
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		jitter := link.Jitter{Least: ms, Most: 5 * ms}
@@ -200,7 +200,7 @@ func TestJitter(t *testing.T) {
 
 // TestBursts: runs are as long, and as often, as the two probabilities say.
 func TestBursts(t *testing.T) {
-	const packets = 400_000
+	const packets = 100_000
 	for _, b := range []link.Bursts{{0.001, 0.3}, {0.05, 0.5}, {0.2, 1}, {1, 0.25}, {1, 1}, {0.3, 0}} {
 		ds, s := send(t, link.Config{Seed: 5, Faults: link.Faults{Bursts: b}}, packets)
 		good, bad, toBad, toGood := 0.0, 0.0, 0.0, 0.0
