@@ -25,6 +25,10 @@ type UDPConfig struct {
 	FirstSeq uint64 // of every flow; 0 = 1, what every peer expects
 	// Drain is how much silence ends the count of the tail, at least 200 ms: 4 round trips.
 	Drain time.Duration
+	// Iperf3 keeps a sender's account as iperf3 does, so that the drop-in's figures compare:
+	// what this host's own queue drops counts as sent, and in Refused as well, and nothing
+	// that is late is given up.
+	Iperf3 bool
 	// Window is a receive buffer that was asked for and set; the engine does not grow it. 0 =
 	// it makes room for the rate.
 	Window int64

@@ -348,7 +348,7 @@ func (w *udpTx) refused(l *txLane, left int, errno unix.Errno, now int64) int64 
 		if w.out.Segmented() {
 			n = min(left, w.per())
 		}
-		s.refusedDatagrams(n)
+		s.refusedDatagrams(n, errno, now)
 		if s.rate == 0 {
 			return now + retryPause
 		}

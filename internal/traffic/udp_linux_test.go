@@ -158,7 +158,16 @@ func TestRefusalsAreTold(t *testing.T) {
 	if next := w.refused(l, 10, unix.ENOBUFS, 5); next != 5 || u.refused.Load() != per || u.seq != 1 {
 		t.Errorf("ENOBUFS: again at %d, %d refused, sequence %d; want at 5, %d and 1", next, u.refused.Load(), u.seq, per)
 	}
-	if next := w.refused(l, 1, unix.EINTR, 6); next != 6 || u.refused.Load() != per {
+	e.cfg.UDP.Iperf3 = true
+	sent := &e.streams[0].ctr.bytes
+	if w.refused(l, 10, unix.ENOBUFS, 5); u.seq != 1+uint64(per) || sent.Load() != 1400*per || u.refused.Load() != 2*per {
+		t.Errorf("ENOBUFS as iperf3 counts: sequence %d, %d bytes sent, %d refused; want %d, %d and %d",
+			u.seq, sent.Load(), u.refused.Load(), 1+per, 1400*per, 2*per)
+	}
+	if w.refused(l, 10, unix.EPERM, 5); u.seq != 1+uint64(per) || u.refused.Load() != 3*per {
+		t.Errorf("EPERM: sequence %d, %d refused", u.seq, u.refused.Load())
+	}
+	if next := w.refused(l, 1, unix.EINTR, 6); next != 6 || u.refused.Load() != 3*per {
 		t.Errorf("EINTR: again at %d, %d refused", next, u.refused.Load())
 	}
 	if next := w.refused(l, 1, unix.EMSGSIZE, 7); next != 7 || e.streams[0].failure() != nil {

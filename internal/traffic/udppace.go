@@ -37,6 +37,8 @@ type bursts struct {
 	// anchored makes up for late timers by more than one burst a wake-up. Without it, two
 	// bursts never leave closer together than half their spacing.
 	anchored bool
+	// patient makes up for all that is late, however late.
+	patient bool
 
 	rate    int64 // payload bit/s; 0 = not paced
 	planned int64 // datagrams a burst
@@ -115,7 +117,7 @@ func (p *bursts) allow(now int64) (n, wait int64) {
 		return p.open, 0
 	}
 	due := p.due()
-	if now-due > giveUp {
+	if now-due > giveUp && !p.patient {
 		if most := max(giveUp, p.timeOf(p.planned)); now-due > most {
 			p.skip(now - most)
 			due = p.due()

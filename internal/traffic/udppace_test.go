@@ -185,6 +185,25 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
+// In iperf3's manner nothing is given up: a long stall is made up in time.
+func TestPatience(t *testing.T) {
+	const rate, size = 11_200_000, 1400 // 1000 a second
+	p := schedule(rate, size)
+	p.patient = true
+	p.set(rate, 0)
+	s := &sim{p: p}
+	s.until(int64(time.Second))
+	s.now += int64(300 * time.Millisecond)
+	s.until(2 * int64(time.Second))
+	if s.sent >= 1900 { // 0.7 s at 1.25 times the rate
+		t.Errorf("sent %d in 2 s: the stall was made up at once", s.sent)
+	}
+	s.until(3 * int64(time.Second))
+	if s.sent < 2999 || s.sent > 3000 || p.unsent != 0 {
+		t.Errorf("sent %d, gave up %d, want 3000 and 0", s.sent, p.unsent)
+	}
+}
+
 // A sender that cannot keep up sends as fast as it can and gives the rest up.
 func TestTooFastForTheMachine(t *testing.T) {
 	const rate, size = 10_000_000_000, 1250 // a million a second

@@ -173,7 +173,7 @@ func (p *udpPortable) refused(err error, n int, took int64) bool {
 		s.tx.blocked.Add(took)
 		return true
 	case sendRefused:
-		s.refusedDatagrams(n)
+		s.refusedDatagrams(n, posix(errno), s.e.now())
 		if s.rate == 0 {
 			p.pause(s.e.now()+retryPause, retryPause)
 		}

@@ -45,7 +45,7 @@ func newUDPSender(e *Engine, slot, senders int64) *udpSender {
 	u := &udpSender{seq: e.cfg.UDP.FirstSeq}
 	u.pace = bursts{
 		size: int64(e.cfg.BlockSize), burst: int64(e.cfg.Burst), quantum: e.quantum(),
-		full: 1, slot: slot, slots: senders, late: -1,
+		full: 1, slot: slot, slots: senders, late: -1, patient: e.cfg.UDP.Iperf3,
 	}
 	switch {
 	case !e.thin():
@@ -212,10 +212,15 @@ func (s *stream) largestBurst(call int) {
 	}
 }
 
-// refusedDatagrams counts n datagrams that this system did not take. They were not sent
-// and are not tried again, unless a limit counts them.
-func (s *stream) refusedDatagrams(n int) {
+// refusedDatagrams counts n datagrams that this system did not take, in a call that ended
+// at now. They were not sent and are not tried again, unless a limit counts them. iperf3
+// does not see what its host's own queue drops, and counts it as sent.
+func (s *stream) refusedDatagrams(n int, errno syscall.Errno, now int64) {
 	s.tx.refused.Add(int64(n))
+	if s.e.cfg.UDP.Iperf3 && errno == syscall.ENOBUFS {
+		s.sentDatagrams(n, now, now)
+		return
+	}
 	s.tx.pace.took(int64(n))
 	s.tx.measure()
 }
