@@ -52,7 +52,10 @@ func (r *clientRun) fitDatagrams(ctx context.Context) error {
 	return nil
 }
 
-const linuxEMSGSIZE = 90
+const (
+	linuxEMSGSIZE   = 90
+	linuxECONNRESET = 104
+)
 
 // tooLong words that datagrams do not fit the path (field case F07); nil when err says
 // something else.
@@ -456,7 +459,8 @@ func (r *clientRun) greetingRefused(err error) error {
 		Code: "udp-refused", Number: codeStreamConnect, Errno: n,
 		Text: fmt.Sprintf("UDP to port %d of %s fails while TCP works: %s", r.addr.Port(), r.addr.Addr(), reason(err)),
 	}
-	if n == linuxECONNREFUSED {
+	if n == linuxECONNREFUSED || n == linuxECONNRESET { // Windows says reset
+		e.Errno = linuxECONNREFUSED
 		e.Text = fmt.Sprintf("UDP port %d of %s is refused (ICMP) while TCP works: nothing takes UDP there, or a firewall rejects it", r.addr.Port(), r.addr.Addr())
 	}
 	return e

@@ -67,10 +67,21 @@ func startServer(t testing.TB, s *Server) *testServer {
 	return startServerOn(t, s, func(ln net.Listener) net.Listener { return ln })
 }
 
+// startServerAt is startServer at another address than IPv4 loopback.
+func startServerAt(t testing.TB, s *Server, at netip.AddrPort) *testServer {
+	t.Helper()
+	return startServerWith(t, s, at, func(ln net.Listener) net.Listener { return ln })
+}
+
 // startServerOn lets the test put something between the server and its listener.
 func startServerOn(t testing.TB, s *Server, wrap func(net.Listener) net.Listener) *testServer {
 	t.Helper()
-	ln, err := osnet.Listen(t.Context(), "tcp", netip.MustParseAddrPort("127.0.0.1:0"), osnet.Options{})
+	return startServerWith(t, s, netip.MustParseAddrPort("127.0.0.1:0"), wrap)
+}
+
+func startServerWith(t testing.TB, s *Server, at netip.AddrPort, wrap func(net.Listener) net.Listener) *testServer {
+	t.Helper()
+	ln, err := osnet.Listen(t.Context(), "tcp", at, osnet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -461,8 +461,10 @@ func (u *udpSetup) unsettable() []result.Notice {
 		set  bool
 		what string
 	}{
-		{u.options.TOS != 0, "the TOS byte"}, {u.options.Window != 0, "the buffer size"},
-		{u.options.FQRate != 0, "kernel pacing"}, {u.options.DontFragment, "don't fragment"},
+		{u.options.TOS != 0, "the TOS byte"},
+		{u.options.Window != 0, "the buffer size"},
+		{u.options.FQRate != 0, "kernel pacing"},
+		{u.options.DontFragment, "don't fragment"},
 	} {
 		if x.set {
 			out = append(out, result.Notice{

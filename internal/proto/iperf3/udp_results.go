@@ -64,10 +64,14 @@ func correctTotals(own *traffic.Totals, other *Results) {
 	for i := range own.Flows {
 		f := &own.Flows[i]
 		s, ok := told[f.ID]
-		if !ok || f.Send || f.UDP == nil || f.UDP.Received == nil {
+		if !ok || f.Send || f.Total.Packets == nil {
 			continue
 		}
-		if l := lossOf(s.Packets, &f.Total, f.UDP.Received); l != nil {
+		var rec *result.UDPReceived
+		if f.UDP != nil {
+			rec = f.UDP.Received
+		}
+		if l := lossOf(s.Packets, &f.Total, rec); l != nil {
 			correct(&f.Total, *l)
 		}
 	}
@@ -75,16 +79,23 @@ func correctTotals(own *traffic.Totals, other *Results) {
 
 // lossOf compares what the sender counted (with its omitted part) with a receiver's
 // account; nil when the sender's number makes no sense. The receiver's omitted part is
-// taken off both, so that the ends' different clocks of it do not matter.
+// taken off both, so that the ends' different clocks of it do not matter. Without an
+// account (rec is nil) the receiver's total tells: its highest number and the gaps below.
 func lossOf(sent int64, receiver *result.Total, rec *result.UDPReceived) *result.UDPLoss {
 	base := value(receiver.OmittedPackets)
-	if sent < rec.Highest || sent < base {
+	c := datagram.Counts{Base: base}
+	if rec != nil {
+		c.First, c.Duplicates, c.Reordered, c.Late = rec.Packets, rec.Duplicates, rec.Reordered, rec.Late
+		c.MaxExtent, c.Highest = rec.MaxExtent, max(rec.Highest, base)
+	} else {
+		gaps := max(0, value(receiver.Lost)-value(receiver.OmittedLost))
+		c.Highest = max(value(receiver.Packets), base)
+		c.First = max(0, c.Highest-base-gaps)
+	}
+	if sent < c.Highest {
 		return nil
 	}
-	l := datagram.Loss(sent-base, datagram.Counts{
-		First: rec.Packets, Duplicates: rec.Duplicates, Reordered: rec.Reordered, Late: rec.Late,
-		MaxExtent: rec.MaxExtent, Highest: max(rec.Highest, base), Base: base,
-	})
+	l := datagram.Loss(sent-base, c)
 	return &l
 }
 
@@ -123,8 +134,9 @@ func mergeUDP(e result.End, streams []result.Stream, own traffic.Totals, other *
 			tellDatagrams(e, s, t, ext[s.ID])
 			adopt(e, s, u, ext[s.ID].UDP)
 		}
-		judge(s, u, drops[s.Direction.Receiver()])
-		if !fullbore && u.Loss != nil && s.Direction.Sender() == e {
+		plain := !fullbore && s.Direction.Sender() == e // the receiver is
+		judge(s, u, plain, drops[s.Direction.Receiver()])
+		if plain && u.Loss != nil {
 			uncounted.add(u.Loss)
 		}
 		if *u != (result.UDPStream{}) {
@@ -176,38 +188,29 @@ func adopt(e result.End, s *result.Stream, u *result.UDPStream, x *result.UDPStr
 	}
 }
 
-// judge says what was lost and where, as far as both ends' words allow.
-func judge(s *result.Stream, u *result.UDPStream, host hostDrops) {
+// judge says what was lost and where, as far as both ends' words allow. plain = the
+// receiver is an iperf3: what it reports of itself stays.
+func judge(s *result.Stream, u *result.UDPStream, plain bool, host hostDrops) {
 	if s.Sender == nil || s.Sender.Packets == nil || s.Receiver == nil || s.Receiver.Packets == nil {
 		return
 	}
-	sent := *s.Sender.Packets
+	l := lossOf(*s.Sender.Packets, s.Receiver, u.Received)
+	if l == nil {
+		return
+	}
+	u.Loss = l
 	if rec := u.Received; rec != nil {
-		l := lossOf(sent, s.Receiver, rec)
-		if l == nil {
-			return
-		}
 		datagram.Attribute(l, rec.SocketDrops, rec.Coalesced, host.softnet, host.nic)
-		u.Loss = l
-		correct(s.Receiver, *l)
-		return
+	} else {
+		datagram.Attribute(l, nil, false, host.softnet, host.nic)
 	}
-	// A receiver that tells its highest number and the gaps below it, no more.
-	base := value(s.Receiver.OmittedPackets)
-	highest := *s.Receiver.Packets
-	if sent < highest || sent < base {
-		return
-	}
-	gaps := max(0, value(s.Receiver.Lost)-value(s.Receiver.OmittedLost))
-	l := datagram.Loss(sent-base, datagram.Counts{First: max(0, highest-base-gaps), Highest: max(highest, base), Base: base})
-	datagram.Attribute(&l, nil, false, host.softnet, host.nic)
-	if l.Tail > 0 { // lost, or not yet read when it stopped counting
+	if plain && l.Tail > 0 { // lost, or not yet read when it stopped counting
 		most := l.Lost
 		l.Network, l.Attribution = &most, datagram.Bounded
 	}
-	u.Loss = &l
-	if highest == base && sent > base {
-		correct(s.Receiver, l) // nothing arrived: that is all of it, not "0 of 0"
+	// Where nothing arrived, that is all of it also at an iperf3, not "0 of 0".
+	if !plain || l.Lost == l.Sent {
+		correct(s.Receiver, *l)
 	}
 }
 

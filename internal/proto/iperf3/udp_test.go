@@ -2,8 +2,11 @@ package iperf3
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/datagram"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -469,4 +473,98 @@ func TestManyPlainUDPClients(t *testing.T) {
 		t.Error("nobody was served")
 	}
 	t.Logf("%d served, %d told busy", good, busy)
+}
+
+// TestUDPThinned: of many streams some have no account; their loss follows from what
+// iperf3 counts, and the tail is in it.
+func TestUDPThinned(t *testing.T) {
+	n := func(v int64) *int64 { return &v }
+	streams := []result.Stream{{
+		ID: 1, Direction: result.Up, Sender: &result.Total{}, Receiver: &result.Total{Packets: n(95), Lost: n(5), OmittedPackets: n(10), OmittedLost: n(2)},
+	}}
+	own := traffic.Totals{Flows: []traffic.FlowTotal{{ID: 1, Total: *streams[0].Receiver}}}
+	other := &Results{Streams: []StreamResult{{ID: 1, Packets: 100, OmittedPackets: 10, HasOmitted: true}}, Ext: &ResultsExt{}}
+	correctTotals(&own, other)
+	if f := own.Flows[0].Total; *f.Packets != 100 || *f.Lost != 10 {
+		t.Errorf("%d packets, %d lost", *f.Packets, *f.Lost)
+	}
+	if notices := mergeUDP(result.Server, streams, own, other, nil); len(notices) > 0 {
+		t.Errorf("%v", notices)
+	}
+	s := streams[0]
+	if l := s.UDP.Loss; l == nil || l.Sent != 90 || l.Lost != 8 || l.Tail != 5 || *s.Receiver.Packets != 100 || *s.Receiver.Lost != 10 {
+		t.Errorf("%+v, %+v", s.UDP.Loss, s.Receiver)
+	}
+}
+
+// TestUDPBothFamilies: eight streams over IPv4 and eight over IPv6 at once.
+func TestUDPBothFamilies(t *testing.T) {
+	ts := startServerAt(t, &Server{}, netip.MustParseAddrPort("[::]:0"))
+	if !ts.addr.Addr().Is6() {
+		t.Skip("this system has no IPv6, so there is no second family")
+	}
+	var wg sync.WaitGroup
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		for _, ext := range []string{"", "off"} {
+			wg.Go(func() {
+				c := ts.client(plan.Plan{Transport: plan.UDP, Direction: plan.Both, Streams: 8, BlockSize: 200, Bitrate: 200e3, Duration: 200 * time.Millisecond, Extension: ext})
+				c.Plan.Host = host
+				run, err := runClient(t, c)
+				if err != nil {
+					t.Errorf("%s: %v", host, err)
+					return
+				}
+				wantDatagrams(t, run, ext == "")
+				for _, s := range run.Streams {
+					if s.Remote.Host != host || s.Local.Host != host {
+						t.Errorf("stream %d: %v → %v", s.ID, s.Local, s.Remote)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// TestUDPForged: datagrams of a running stream's very address and port count only with
+// the test's nonce and size.
+func TestUDPForged(t *testing.T) {
+	ts := startServer(t, &Server{})
+	p := dialRaw(t, ts)
+	p.greet()
+	p.document(`{"udp":true,"len":1000,"time":60,"fullbore":{"v":1,"version":"x","features":["udp"]}}`)
+	var hello ServerHello
+	for State(p.read(1)[0]) != StateCreateStreams {
+		doc, _ := p.getDocument()
+		if err := json.Unmarshal(doc, &hello); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nonce, err := strconv.ParseUint(hello.Nonce, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := p.dialUDP("")
+	if got := exchangeUDP(t, u, greeting{cookie: p.cookie}.append(nil)); string(got) != "6789" {
+		t.Fatalf("got %x", got)
+	}
+	p.want(StateTestStart, StateTestRunning)
+	good := func(n uint64) []byte {
+		b := payload(1000, true, n)
+		datagram.PutExt(b, 1, nonce)
+		return b
+	}
+	forged := [][]byte{{}, udpGreeting, greeting{cookie: p.cookie}.append(nil), payload(1000, true, 2), payload(1000, true, 1<<40), good(2)[:999], append(good(2), 0), payload(1400, true, 3)}
+	u.Write(good(1))
+	for _, b := range forged {
+		u.Write(b)
+	}
+	u.Write(good(2))
+	u.Write(good(3))
+	eventually(t, "the datagrams were not counted", func() bool { return ts.counted("udp0") >= 3 })
+	res := p.end(sent(3))
+	s := ts.run(0).Streams[0]
+	if res.Streams[0].Packets != 3 || res.Streams[0].Errors != 0 || s.UDP.Received.Packets != 3 || s.UDP.Received.Foreign != int64(len(forged)) || s.UDP.Loss.Lost != 0 {
+		t.Errorf("%+v, %+v", res.Streams[0], s.UDP.Received)
+	}
 }
