@@ -39,15 +39,18 @@ func directions(d plan.Direction, streams int) []result.Direction {
 
 // socketNumber is the number by which iperf3's outputs show the i-th stream: its
 // descriptor, which with a plain start is 5, 7, 9, … at a client and 5, 8, 10, 12, … at
-// a server, there 5, 6, 7, … with UDP (spec iperf3-cli §5.6).
+// a server, there 5, 6, 9, 11, … with UDP, where the socket that waits for the next
+// stream takes a number ahead (spec iperf3-cli §5.6; goldens udp_bidir_P2.server).
 func socketNumber(e result.End, tr plan.Transport, base, i int) int {
 	switch {
 	case e == result.Client:
 		return base + 2*i
-	case tr == plan.UDP:
-		return base + i
 	case i == 0:
 		return base
+	case tr == plan.UDP && i == 1:
+		return base + 1
+	case tr == plan.UDP:
+		return base + 2*i
 	}
 	return base + 1 + 2*i
 }
