@@ -33,7 +33,8 @@ type Client struct {
 	SocketBase int
 	// Plain leaves what a Plan does not say to iperf3's rules: UDP datagrams are as long as
 	// the control connection's segments and may be fragmented. Else they fill one packet of the
-	// path, and the don't-fragment bit is set.
+	// path, and the don't-fragment bit is set. A UDP sender then also counts as iperf3 does
+	// (traffic.UDPConfig.Iperf3).
 	Plain bool
 	// Host samples this machine's counters once per interval; nil = not.
 	Host func() *result.HostSample
@@ -251,9 +252,6 @@ func (r *clientRun) connect(ctx context.Context) error {
 	}
 	r.addr = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	r.out.notices(notices)
-	if mss, err := conn.MSS(); err == nil {
-		r.head.Wire = &result.Wire{ControlMSS: mss}
-	}
 	r.conn = conn
 	r.ctl = newControl(conn.Net(), true, MaxResults, nil, r.frame)
 	return nil
@@ -300,6 +298,10 @@ func (r *clientRun) agree(ctx context.Context) error {
 	r.cookie = NewCookie()
 	if err := r.ctl.send(r.cookie[:], r.to.Answer); err != nil {
 		return &result.Error{Code: "closed", Remote: true, Text: "the server closed the connection at once: " + err.Error(), Number: codeSendCookie, Errno: errno(err)}
+	}
+	// Read here, as iperf3 does: on loopback the answer to the cookie widens it.
+	if mss, err := r.conn.MSS(); err == nil {
+		r.head.Wire = &result.Wire{ControlMSS: mss}
 	}
 	m, err := r.next(ctx, r.answer())
 	if err != nil {

@@ -58,7 +58,9 @@ type Server struct {
 	// for its login or its wishes (then Connected without AcceptedFrom, if the wishes make
 	// sense, and Error follow); not for clients that are told busy, nor for strangers.
 	// nil = no hooks.
-	NewTest  func(remote result.Addr) TestHooks
+	NewTest func(remote result.Addr) TestHooks
+	// Plain makes UDP senders count as iperf3 does (traffic.UDPConfig.Iperf3).
+	Plain    bool
 	Timeouts Timeouts
 	// Packets are the wildcard UDP sockets beside the listeners of Serve, in their order and
 	// bound to the same address and port; nil = UDP tests are refused there. Serve closes them.

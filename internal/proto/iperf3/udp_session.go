@@ -92,6 +92,7 @@ func (t *session) udpConfig() traffic.UDPConfig {
 	return traffic.UDPConfig{
 		Wide: t.plan.Counters64, Nonce: nonceOf(t.hello.has(FeatureUDP), t.nonce, t.plan.BlockSize),
 		Pacing: t.plan.Pacing, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
+		Iperf3: t.s.Plain,
 	}
 }
 
@@ -138,7 +139,7 @@ func (r *clientRun) udpConfig() traffic.UDPConfig {
 	}
 	return traffic.UDPConfig{
 		Wide: r.wideCounters(), Nonce: r.nonce(), Pacing: r.p.Pacing, Offload: offload,
-		Drain: roundTrips(r.conn, 4), Window: r.p.Window,
+		Drain: roundTrips(r.conn, 4), Window: r.p.Window, Iperf3: r.c.Plain,
 	}
 }
 
