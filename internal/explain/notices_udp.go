@@ -49,6 +49,11 @@ var udpNotices = []Topic{
 		See:  []string{"largest_burst", "late"},
 	},
 	{
+		Word: "no-probes",
+		Text: "Probes were wanted beside the load, and the other end does not answer any: it is no fullbore, or one without UDP. The load was measured; how the round trip behaved under it is not known.",
+		Do:   "Start fullbore serve there.",
+	},
+	{
 		Word: "probes-limited",
 		Text: "The other end answers fewer probes than were asked for: it holds to 1,000 a second and to its test's budget, so that nobody can use it to flood others.",
 		Do:   "A wider spacing.",

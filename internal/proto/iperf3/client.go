@@ -131,6 +131,7 @@ type clientRun struct {
 	said    bool     // the server knows that we end
 
 	lost     int64           // events that the server dropped
+	beside   *beside         // probes beside the load; nil = none
 	connects *probe.Connects // how long connecting took, where that is asked for
 }
 
@@ -343,6 +344,9 @@ func (r *clientRun) buildParams() error {
 			V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
 			Offload: r.p.Offload, Pacing: r.p.Pacing,
 		}
+		if r.p.Probe == nil { // a server answers probes only of those who want some
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureProbe || f == FeaturePing })
+		}
 		if r.quiet() {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureEvents })
 		}
@@ -525,6 +529,7 @@ func (r *clientRun) close() {
 	r.c.run = nil
 	r.c.mu.Unlock()
 	r.frames.stop()
+	r.beside.abort()
 	for _, s := range r.streams {
 		_ = s.conn.Close()
 	}

@@ -111,6 +111,9 @@ type ending struct {
 
 // measure runs the data phase and what follows it.
 func (r *clientRun) measure(ctx context.Context) error {
+	if err := r.startBeside(ctx); err != nil {
+		return err
+	}
 	r.flowed = true
 	r.out.begin()
 	r.emitHead(result.KindStart)
@@ -233,6 +236,7 @@ func (r *clientRun) finish(ctx context.Context, end ending) error {
 	r.eng.StopSend()
 	err := r.stopAndSayEnd(end)
 	if err == nil {
+		r.beside.stop()
 		err = r.exchange(stop, end)
 	}
 	if end.interrupt != nil { // with or without the server's figures
@@ -439,6 +443,7 @@ func (r *clientRun) emitFinish() {
 			Text: fmt.Sprintf("%d of the server's live reports were left out, because the control connection was slow; totals are complete", lost),
 		})
 	}
+	r.emitBeside()
 	if p := r.probesOfPlain(f.Streams); p != nil {
 		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
 	}

@@ -100,7 +100,7 @@ func (r *clientRun) probeTest(ctx context.Context) error {
 
 func (r *clientRun) newProbeWork(ctx context.Context) (probeWork, error) {
 	if r.p.Transport == plan.UDP {
-		return r.newEcho(ctx)
+		return r.newEcho(ctx, r.p.Duration)
 	}
 	return &pingWork{r: r}, nil
 }
@@ -182,6 +182,16 @@ func (r *clientRun) endProbes(ctx context.Context, end ending) error {
 
 // emitProbes hands on the final figures and ends the run's events.
 func (r *clientRun) emitProbes(work probeWork, zero int64) {
+	r.emitWork(work)
+	r.ended = true
+	wire := *r.head.Wire
+	r.out.Event(result.Event{Kind: result.KindFinish, Finish: &result.Finish{
+		Streams: []result.Stream{}, Elapsed: time.Since(r.began).Seconds(), Zero: &zero, Wire: &wire,
+	}})
+}
+
+// emitWork hands on the figures, with what the server counted if it told.
+func (r *clientRun) emitWork(work probeWork) {
 	var remote *probe.Counts
 	if r.other != nil && r.other.Ext != nil {
 		remote = r.other.Ext.Probes
@@ -189,13 +199,8 @@ func (r *clientRun) emitProbes(work probeWork, zero int64) {
 	all, notices := work.figures(remote)
 	r.out.notices(notices)
 	for _, p := range all {
-		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
+		r.reportProbes(p)
 	}
-	r.ended = true
-	wire := *r.head.Wire
-	r.out.Event(result.Event{Kind: result.KindFinish, Finish: &result.Finish{
-		Streams: []result.Stream{}, Elapsed: time.Since(r.began).Seconds(), Zero: &zero, Wire: &wire,
-	}})
 }
 
 // echoWork is a stream of probes over UDP.
@@ -220,8 +225,8 @@ func (w *echoWork) close() {
 	}
 }
 
-// newEcho opens the socket of a probe stream.
-func (r *clientRun) newEcho(ctx context.Context) (*echoWork, error) {
+// newEcho opens the socket of a probe stream that lasts d; 0 = until it is stopped.
+func (r *clientRun) newEcho(ctx context.Context, d time.Duration) (*echoWork, error) {
 	pr := r.p.Probe
 	var id probe.ID
 	var nonce probe.Nonce
@@ -231,7 +236,14 @@ func (r *clientRun) newEcho(ctx context.Context) (*echoWork, error) {
 	if n, err := hex.Decode(nonce[:], []byte(r.hello.Nonce)); err != nil || n != len(nonce) {
 		return nil, r.badHello("nonce")
 	}
-	conn, notices, err := osnet.Dial(ctx, "udp", r.addr, r.streamOptions(0))
+	o := r.streamOptions(0)
+	if r.p.Transport != plan.UDP {
+		o = osnet.Options{Family: o.Family, BindHost: o.BindHost, BindDev: o.BindDev, TOS: o.TOS, FlowLabel: o.FlowLabel, Timeout: o.Timeout}
+	}
+	if !r.wantsOnlyProbes() {
+		o.LocalPort, o.Window, o.FQRate = 0, 0, 0 // those are the streams'
+	}
+	conn, notices, err := osnet.Dial(ctx, "udp", r.addr, o)
 	r.out.notices(notices)
 	if err != nil {
 		return nil, optionError(err)
@@ -243,7 +255,7 @@ func (r *clientRun) newEcho(ctx context.Context) (*echoWork, error) {
 	}
 	mark := probe.HostMark(nonce)
 	p, err := probe.New(probe.Config{
-		Conn: pc, Test: id, Nonce: nonce, Profile: profileName(pr), Spacing: pr.Spacing, Size: pr.Size, Duration: r.p.Duration,
+		Conn: pc, Test: id, Nonce: nonce, Profile: profileName(pr), Spacing: pr.Spacing, Size: pr.Size, Duration: d,
 		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
 	})
 	if err != nil {
@@ -251,6 +263,66 @@ func (r *clientRun) newEcho(ctx context.Context) (*echoWork, error) {
 		return nil, &result.Error{Code: "plan", Text: err.Error()}
 	}
 	return &echoWork{p: p, conn: pc}, nil
+}
+
+// beside is a probe stream that runs while a test's streams carry their load.
+type beside struct {
+	work   *echoWork
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// startBeside begins the probes that the plan wants beside the load.
+func (r *clientRun) startBeside(ctx context.Context) error {
+	if r.p.Probe == nil || r.p.Probe.Idle {
+		return nil
+	}
+	if !r.hello.has(FeatureProbe) {
+		r.out.notice(result.Notice{
+			Code: "no-probes", Level: result.Warn,
+			Text: "the other end does not answer probes: how the round trip behaves under this load is not known (fullbore serve there would answer)",
+		})
+		return nil
+	}
+	work, err := r.newEcho(ctx, 0)
+	if err != nil {
+		return err
+	}
+	bctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted test still wants their end
+	b := &beside{work: work, cancel: cancel, ended: make(chan struct{})}
+	go func() { // ends with stop or abort, which wait for it
+		defer close(b.ended)
+		_ = work.run(bctx) // the cause is ours
+	}()
+	r.beside = b
+	return nil
+}
+
+// stop ends the probes and waits for the answers to those on their way. It may be called
+// more than once, and on nil.
+func (b *beside) stop() {
+	if b != nil {
+		b.work.p.Stop()
+		<-b.ended
+		b.cancel()
+	}
+}
+
+// abort is stop without waiting for answers.
+func (b *beside) abort() {
+	if b != nil {
+		b.cancel()
+		<-b.ended
+	}
+}
+
+// emitBeside hands on the final figures of probes beside the load.
+func (r *clientRun) emitBeside() {
+	if r.beside == nil {
+		return
+	}
+	r.beside.abort() // no-op when they were stopped
+	r.emitWork(r.beside.work)
 }
 
 func (r *clientRun) reportProbes(p *result.Probes) {

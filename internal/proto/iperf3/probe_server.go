@@ -112,7 +112,6 @@ func (t *session) probeTest(ctx context.Context) error {
 		return err
 	}
 	t.ending.Store(true)
-	t.endProbes()
 	if err := t.ctl.sendState(t.s.to.Answer, StateExchangeResults); err != nil {
 		return t.closedError(err)
 	}
@@ -261,7 +260,7 @@ func (t *session) probeWords() []any {
 	return out
 }
 
-// probeResults is what the results say of probes, nil when there were none.
+// probeResults is what the results say of probes, nil when the client wanted none; it ends them.
 func (t *session) probeResults() *probe.Counts {
 	t.endProbes()
 	return t.probeCounts

@@ -186,6 +186,56 @@ func TestProbesWithPlainServer(t *testing.T) {
 	}
 }
 
+// Probes beside a load: both are measured, in either transport and direction, and an
+// interruption keeps both.
+func TestProbesBesideALoad(t *testing.T) {
+	ts := startServer(t, &Server{})
+	for i, c := range []struct {
+		p         plan.Plan
+		interrupt bool
+	}{
+		{plan.Plan{Duration: 300 * time.Millisecond, Bitrate: 50e6}, false},
+		{plan.Plan{Duration: 300 * time.Millisecond, Bitrate: 50e6, Direction: plan.Down}, false},
+		{plan.Plan{Duration: 300 * time.Millisecond, Transport: plan.UDP, Bitrate: 1e6, RateSet: true, BlockSize: 1000, Direction: plan.Both}, false},
+		{plan.Plan{Endless: true, Bitrate: 50e6}, true},
+	} {
+		c.p.Probe = &plan.Probe{Spacing: 4 * time.Millisecond, Size: 64, Profile: "4ms"}
+		cause := &result.Error{Code: "interrupted", Text: "stop", Interrupted: true}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		rec := newRecorder()
+		rec.on = func(e result.Event) {
+			if c.interrupt && e.Kind == result.KindProbes && e.Probes.Answered > 0 {
+				cancel(cause)
+			}
+		}
+		err := ts.client(c.p).Run(ctx, rec)
+		cancel(nil)
+		run := rec.run()
+		var e *result.Error
+		if c.interrupt != errors.As(err, &e) || err != nil && !e.Interrupted {
+			t.Fatalf("test %d: %v", i, err)
+		}
+		if !run.Finished() || run.Test.ProbeOnly || !cmp.Equal(kindsOf(run), []string{"udp-echo"}) {
+			t.Fatalf("test %d: finished %v, probes %v", i, run.Finished(), kindsOf(run))
+		}
+		for _, s := range run.Sums {
+			if s.Receiver == nil || s.Receiver.Bytes == 0 {
+				t.Errorf("test %d: %s: %+v", i, s.Direction, s.Receiver)
+			}
+		}
+		p := run.Probes[0]
+		if p.Answered < 1 || p.LostUp == nil || p.LostDown == nil || p.Answered+*p.LostUp+*p.LostDown != p.Sent || p.RoundTrip == nil || p.Histogram == nil {
+			t.Errorf("test %d: %d sent, %d answered, %v up, %v down", i, p.Sent, p.Answered, p.LostUp, p.LostDown)
+		}
+	}
+	serves(t, ts)
+	old := startServer(t, &Server{Policy: plan.Serve{Extension: "off"}})
+	run, err := runClient(t, old.client(plan.Plan{Bytes: 1 << 20, Probe: &plan.Probe{}}))
+	if err != nil || !run.Finished() || len(run.Probes) != 0 || !slices.ContainsFunc(run.Notices, func(n result.Notice) bool { return n.Code == "no-probes" }) {
+		t.Errorf("a server without probes: %v, %v, %+v", err, kindsOf(run), run.Notices)
+	}
+}
+
 // A fullbore without UDP refuses, and still answers over TCP.
 func TestProbesWithoutUDP(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -227,7 +277,7 @@ func TestProbesInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		rec := newRecorder()
 		rec.on = func(e result.Event) {
-			if e.Kind == result.KindProbes && e.Probes.Answered > 0 {
+			if e.Kind == result.KindProbes && e.Probes.RoundTrip != nil {
 				cancel(cause)
 			}
 		}
@@ -257,7 +307,7 @@ func TestProbesServerStops(t *testing.T) {
 		ts := startServer(t, &Server{})
 		rec := newRecorder()
 		rec.on = func(e result.Event) {
-			if e.Kind == result.KindProbes && e.Probes.Answered > 0 {
+			if e.Kind == result.KindProbes && e.Probes.RoundTrip != nil {
 				ts.stop(errTestOver)
 			}
 		}

@@ -36,7 +36,7 @@ type Config struct {
 	Profile string        // name shown
 	Spacing time.Duration // between requests; at least 1 s / MaxRate
 	Size    int           // of a request, bytes; at least HeaderSize
-	// Duration ends the requests; 0 = ctx does.
+	// Duration ends the requests; 0 = Stop or ctx does.
 	Duration time.Duration
 	// Now is this host's monotonic clock, ns: the one of Conn's stamps.
 	Now func() int64
@@ -50,6 +50,8 @@ type Config struct {
 type Prober struct {
 	c      Config
 	signer *Signer // of requests; the receiver has its own
+	over   chan struct{}
+	once   sync.Once // closes over
 
 	mu   sync.Mutex // guards what follows: written by Run and by the receiver
 	f    *figures
@@ -99,10 +101,13 @@ func New(c Config) (*Prober, error) {
 	for room < want {
 		room *= 2
 	}
-	return &Prober{c: c, signer: NewSigner(c.Nonce), f: newFigures(c.SameHost), ring: make([]outgoing, room)}, nil
+	return &Prober{c: c, signer: NewSigner(c.Nonce), over: make(chan struct{}), f: newFigures(c.SameHost), ring: make([]outgoing, room)}, nil
 }
 
-// Run probes until Duration is over or ctx ends, waits for the answers that may still
+// Stop ends the requests as if Duration were over. It may be called by any goroutine.
+func (p *Prober) Stop() { p.once.Do(func() { close(p.over) }) }
+
+// Run probes until Duration is over, Stop is called, or ctx ends, waits for the answers that may still
 // come (max(200 ms, 4 round trips), at most 2 s; not when ctx ended), and closes Conn.
 // Every goroutine is gone when it returns. The error is ctx's cause.
 func (p *Prober) Run(ctx context.Context) error {
@@ -145,6 +150,8 @@ func (p *Prober) send(ctx context.Context, tick *time.Ticker) error {
 			case <-timer.C:
 			case <-tick.C:
 				p.report()
+			case <-p.over:
+				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}

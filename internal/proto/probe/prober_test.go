@@ -488,6 +488,28 @@ func TestProberInterrupted(t *testing.T) {
 	})
 }
 
+// Stop ends the requests; what is on its way is waited for.
+func TestProberStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPath()
+		p.down = losing(isLost(10), 150*ms)
+		pr, err := New(Config{Conn: p, Test: testID, Nonce: testNonce, Spacing: 20 * ms, Size: 64, Now: p.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(1010*ms, pr.Stop)
+		if err := pr.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pr.Stop() // once more does nothing
+		p.wg.Wait()
+		c := p.r.Counts(testID)
+		if got := exactOf(t, pr.Result(&c)); got != (exact{51, 50, 0, 1}) {
+			t.Errorf("counts %+v", got)
+		}
+	})
+}
+
 func TestProberReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPath()
