@@ -59,6 +59,9 @@ type UDPReceived struct {
 	Highest    int64 `json:"highest"`    // largest sequence number, extended over wraps
 	// Tail is how many datagrams were received after the measured time; part of Packets.
 	Tail int64 `json:"tail"`
+	// Early is how many arrived before the measured time, while this end was not yet at its
+	// start; part of Packets, and like Tail not of Bytes.
+	Early int64 `json:"early,omitempty"`
 
 	Periods *LossPeriods `json:"loss_periods,omitempty"` // nil = nothing is missing
 

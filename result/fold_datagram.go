@@ -103,6 +103,7 @@ func addReceived(a, b *UDPReceived) *UDPReceived {
 	a.Foreign += b.Foreign
 	a.Highest += b.Highest
 	a.Tail += b.Tail
+	a.Early += b.Early
 	a.Outliers += b.Outliers
 	a.SocketDrops = addPtr(a.SocketDrops, b.SocketDrops)
 	a.Coalesced = a.Coalesced || b.Coalesced

@@ -42,6 +42,7 @@ var udpFields = []Topic{
 	{Word: "max_extent", In: []string{"UDPReceived"}, Unit: "arrivals", Text: "How far back the most displaced datagram was: arrivals between it and the first that overtook it.", Source: "RFC 4737 §4.2.1"},
 	{Word: "foreign", In: []string{"UDPReceived"}, Unit: "datagrams", Text: "Arrived at the stream's port and were not of this test: wrong size or nonce. They count nowhere else."},
 	{Word: "highest", In: []string{"UDPReceived"}, Text: "Largest sequence number that arrived, extended over 32-bit wraps."},
+	{Word: "early", In: []string{"UDPReceived"}, Unit: "datagrams", Text: "Arrived before this end was at the start of its measured time (a busy host that receives); they count for loss, not for the rate."},
 	{Word: "tail", In: []string{"UDPReceived", "UDPLoss"}, Unit: "datagrams", Text: "Under \"received\": arrived after the measured time, while the receiver waited for what was still on its way; they count for loss, not for the rate. Under \"loss\": of the lost, those after the last that arrived. A receiver that looks at gaps only never sees them."},
 	{Word: "loss_periods", In: []string{"UDPReceived"}, Text: "The pattern of loss: one by one or in runs. Absent when nothing is missing.", Source: "RFC 3357", Do: "Single losses at random point to the line; long runs to a full queue, a policer or an outage."},
 	{Word: "longest", In: []string{"LossPeriods"}, Unit: "datagrams", Text: "The longest run of missing datagrams."},

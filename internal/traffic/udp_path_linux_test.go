@@ -177,6 +177,39 @@ func TestStarvedReceiver(t *testing.T) {
 	}
 }
 
+// What came before this end was at its start counts for loss and not for the rate, and
+// what its socket dropped then is told too.
+func TestBeforeTheStart(t *testing.T) {
+	const blocks = 4000
+	a, b := udpPairs(t, 1)
+	if err := b[0].Net().(*net.UDPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	r := &rows{}
+	e, err := New(Config{
+		End: result.Client, Transport: plan.UDP, BlockSize: 1000, Interval: time.Hour, Out: r,
+		UDP: UDPConfig{Offload: plan.OffloadOff, Window: 64 << 10},
+	}, flowsOf(b, result.Down, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	tx := start(t, Config{
+		End: result.Server, Transport: plan.UDP, BlockSize: 1000, Blocks: blocks, UDP: UDPConfig{Offload: plan.OffloadOff},
+	}, flowsOf(a, result.Down, true))
+	tx.wait(t, Blocks)
+	e.Start()
+	e.StopReceive(true)
+	f := (&end{e, r}).totals(t).Flows[0]
+	u := f.UDP.Received
+	if u.Early == 0 || u.Early != u.Packets || u.Bytes != 0 || f.Total.Bytes != 0 {
+		t.Errorf("%d received, %d of them before the start, %d bytes", u.Packets, u.Early, u.Bytes)
+	}
+	if u.SocketDrops == nil || u.Packets+*u.SocketDrops != blocks {
+		t.Errorf("received %d and dropped %v at the socket, want %d together", u.Packets, u.SocketDrops, blocks)
+	}
+}
+
 // Near the wraps of a signed and an unsigned 32-bit counter nothing happens: fast motion
 // of a test of weeks.
 func TestSoakInFastMotion(t *testing.T) {

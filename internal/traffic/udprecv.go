@@ -40,6 +40,7 @@ type received struct {
 	foreign  int64
 	distinct int64 // bytes within the rate window, each datagram once
 	tail     int64 // distinct datagrams after it
+	head     int64 // distinct datagrams before it: they waited in the socket for the start
 	largest  int64 // datagrams in one message
 	bytes    int64 // of the largest message
 	kernel   int64 // datagrams timed by the kernel
@@ -100,7 +101,7 @@ func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted in
 			stamp = 0
 		}
 	}
-	inTime := at <= u.e.u.stop.Load()
+	inTime := at <= u.e.u.stop.Load() && (at >= 0 || u.e.cfg.Limited)
 	if segment <= 0 || segment >= len(data) {
 		if u.one(data, at, inTime) {
 			counted = len(data)
@@ -174,14 +175,17 @@ func (u *udpReceiver) one(b []byte, at int64, inTime bool) bool {
 	case kind == datagram.First:
 		u.high += int64(uint32(seq) - uint32(u.high))
 	}
-	if !inTime {
-		if kind.Distinct() {
-			u.got.tail++
-		}
-		return true
-	}
-	if kind.Distinct() {
+	switch {
+	case !kind.Distinct():
+	case inTime:
 		u.got.distinct += int64(len(b))
+	case at < 0:
+		u.got.head++
+	default:
+		u.got.tail++
+	}
+	if !inTime && at >= 0 {
+		return true
 	}
 	if u.meter == nil {
 		u.lean.arrive(sent, at)

@@ -204,7 +204,7 @@ func (s *stream) receivedTotals(base mark, f *FlowTotal, details, final bool) {
 		Packets: c.First, Bytes: got.distinct - base.u.got.distinct, Duplicates: c.Duplicates,
 		Reordered: c.Reordered, MaxExtent: c.MaxExtent, Late: c.Late,
 		Foreign: c.Foreign + got.foreign - base.u.got.foreign, Highest: all.Highest,
-		Tail: got.tail, Coalesced: got.bytes > 0, LargestRead: got.largest,
+		Early: got.head - base.u.got.head, Tail: got.tail, Coalesced: got.bytes > 0, LargestRead: got.largest,
 		SocketDrops: dropsSince(m.u.drops, base.u.drops),
 	}
 	switch {
