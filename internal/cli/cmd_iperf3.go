@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -205,17 +206,21 @@ type worded struct {
 	end result.End
 }
 
+// unsaid are notices about UDP that the drop-in does not repeat: iperf3's own words tell
+// the first, and the second is about a figure that its columns do not have.
+var unsaid = []string{"fragments", "tail-uncounted"}
+
 // Event implements result.Sink.
 func (w *worded) Event(e result.Event) {
 	lines := senderWarnings(e, w.end)
 	if w.end == result.Client {
-		lines = append(udpWarnings(e), lines...)
+		lines = slices.Concat(udpWarnings(e), lines, arrivalWarnings(e))
 	}
 	for _, line := range lines {
 		fmt.Fprintf(w.d.Err, "warning: %s\n", line) // past the log file, as iperf3's
 	}
-	if e.Kind == result.KindNotice && e.Notice.Code == "fragments" {
-		return // iperf3's own words have told it
+	if e.Kind == result.KindNotice && slices.Contains(unsaid, e.Notice.Code) {
+		return
 	}
 	if e.Kind == result.KindError && w.d.out.JSON {
 		said := proto.InWords(e.Err, w.end, w.d.release.String())

@@ -51,10 +51,32 @@ func senderWarnings(e result.Event, end result.End) (lines []string) {
 		unsent += s.UDP.Sent.Unsent
 	}
 	if refused > 0 {
-		lines = append(lines, fmt.Sprintf("%d datagrams did not leave this host: its own queue or firewall dropped them, or the other end's system refused them", refused))
+		lines = append(lines, fmt.Sprintf("%d datagrams did not get past this host (its queue was full, or its firewall dropped them) or came back refused", refused))
 	}
 	if unsent > 0 {
 		lines = append(lines, fmt.Sprintf("%d datagrams were due and not sent: this host was late by more than 100 ms", unsent))
+	}
+	return lines
+}
+
+// arrivalWarnings say at a client that a direction delivered nothing (field case F02): the
+// figures say so, too, but who only looks at the rate that was sent does not see it.
+func arrivalWarnings(e result.Event) (lines []string) {
+	if e.Kind != result.KindFinish {
+		return nil
+	}
+	for _, d := range []result.Direction{result.Up, result.Down} {
+		var sent, arrived int64
+		for _, s := range e.Finish.Streams {
+			if s.Direction != d || s.UDP == nil || s.Sender == nil || s.Receiver == nil || s.Sender.Packets == nil {
+				continue
+			}
+			sent += *s.Sender.Packets
+			arrived += s.Receiver.Bytes
+		}
+		if sent > 0 && arrived == 0 {
+			lines = append(lines, fmt.Sprintf("nothing arrived: all %d datagrams that were sent are lost", sent))
+		}
 	}
 	return lines
 }

@@ -20,7 +20,6 @@ import (
 	"testing"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
-	"github.com/fullbore-net/fullbore/internal/render/goldentest"
 )
 
 // keys is a key pair for the logins; making one takes a while.
@@ -223,10 +222,14 @@ func notIperf3(t *testing.T, dev *deviations, r *recording) {
 	b.compare(dev, r, "client", b.client(nil, r.client.words...))
 }
 
-// moment is when a recorded signal came: 1.6 s at 50 Mbit/s, or 2.2 s for t0_sigint.
+// moment is when a recorded signal came: 1.6 s at 50 Mbit/s (with UDP at 5), or 2.2 s
+// for t0_sigint.
 func moment(name string) uint64 {
-	if name == "t0_sigint" {
+	switch name {
+	case "t0_sigint":
 		return 13_700_000
+	case "sigint_client_udp":
+		return 1_000_000
 	}
 	return 10_000_000
 }
@@ -310,27 +313,4 @@ func limitInTest(t *testing.T, dev *deviations, r *recording) {
 	got.stdout = kept.String()
 	b.compare(dev, r, "client", got)
 	b.compare(dev, r, "server", b.wait(server))
-}
-
-// refusedUDP: until UDP exists, a UDP test is refused with a clear word and never run
-// over TCP.
-func refusedUDP(t *testing.T, dev *deviations, r *recording) {
-	b := newBench(t, r.release)
-	server := b.serve(nil, "-s", "-1")
-	words := make([]string, 0, len(r.client.words))
-	for _, w := range r.client.words {
-		if w == "127.0.0.1" { // the loopback cases
-			w = far4
-		}
-		words = append(words, w)
-	}
-	got := b.client(nil, words...)
-	c := comparison{bench: b, dev: dev, name: "refused_udp.client"}
-	c.noColour(got.stdout + got.stderr)
-	if r.client.has("-V") { // the program introduces itself first
-		c.text("iperf "+r.release+"\n<system>\n", "iperf "+r.release+"\n"+goldentest.Mask(strings.TrimPrefix(got.stdout, "iperf "+r.release+"\n")))
-		got.stdout = ""
-	}
-	c.refused(got, "udp", r.client.has("-J"), r.client.has("--json-stream"))
-	b.stillServes(server)
 }

@@ -4,6 +4,7 @@ package dropin
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -38,18 +39,11 @@ func TestRecordings(t *testing.T) {
 // play runs one case the way that it needs.
 func play(t *testing.T, dev *deviations, r *recording) {
 	run := plain
-	switch special, isSpecial := specials()[r.name]; {
-	case r.udp() && !udpExists:
-		run = refusedUDP
-	case isSpecial:
+	if special, ok := specials()[r.name]; ok {
 		run = special
 	}
 	run(t, dev, r)
 }
-
-// udpExists says that this build carries UDP: then the recorded UDP cases are compared
-// like the others.
-const udpExists = false
 
 // serverWords are the servers of cases whose server was not recorded, where it matters.
 var serverWords = map[string][]string{
@@ -119,6 +113,11 @@ func specials() map[string]func(*testing.T, *deviations, *recording) {
 	return map[string]func(*testing.T, *deviations, *recording){
 		"version":                      version,
 		"tcp_loss":                     onLossyPath,
+		"udp_loss":                     onLossyPath,
+		"udp_loss_json":                onLossyPath,
+		"udp_loss_O1":                  onLossyPath,
+		"udp_loss_99":                  nearlyAllLost,
+		"lo_udp_V_v4":                  onLoopback,
 		"tcp_F":                        fileTransfer,
 		"logfile":                      logfile,
 		"daemon":                       daemon,
@@ -143,6 +142,7 @@ func specials() map[string]func(*testing.T, *deviations, *recording) {
 		"not_iperf3_server":            notIperf3,
 		"sigint_client":                signalled,
 		"sigint_client_json":           signalled,
+		"sigint_client_udp":            signalled,
 		"sigint_client_jsonstream":     signalled,
 		"sigint_server":                signalled,
 		"sigint_server_jsonstream":     signalled,
@@ -166,6 +166,23 @@ func version(t *testing.T, dev *deviations, r *recording) {
 
 func onLossyPath(t *testing.T, dev *deviations, r *recording) {
 	plainOn(ownBench(t, r.release, lossy), dev, r)
+}
+
+// nearlyAllLost: a firewall at the server drops all but two large datagrams a second.
+func nearlyAllLost(t *testing.T, dev *deviations, r *recording) {
+	b := ownBench(t, r.release, gigabit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	b.check(b.net.Far.NFT(ctx, "table inet t { chain c { type filter hook input priority 0; meta l4proto udp udp length > 200 limit rate over 2/second drop; }; }"))
+	plainOn(b, dev, r)
+}
+
+// onLoopback: both ends are one host.
+func onLoopback(t *testing.T, dev *deviations, r *recording) {
+	b := newBench(t, r.release)
+	server := b.serve(nil, r.serverCommand().words...)
+	b.compare(dev, r, "client", b.wait(b.start(b.net.Far, nil, r.client.words...)))
+	b.compare(dev, r, "server", b.wait(server))
 }
 
 // fileTransfer also compares the files.

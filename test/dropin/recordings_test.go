@@ -118,9 +118,6 @@ func (c *command) has(w string) bool {
 	return false
 }
 
-// udp reports whether the case runs a UDP test.
-func (r *recording) udp() bool { return r.client.has("-u") || r.client.has("-uR") }
-
 // golden is a recorded stream, "" when nothing was printed.
 func golden(t *testing.T, release, file string) string {
 	t.Helper()

@@ -40,13 +40,17 @@ func TestLinkLocal(t *testing.T) {
 	}
 	b.says(r.Stderr, "%"+lab.PairNear)
 	hosts := map[string]bool{}
-	for _, args := range [][]string{{}, {"-R"}, {"-B", own + "%" + lab.PairNear}} {
-		r := b.clientTo(peer+"%"+lab.PairNear, time.Minute, append(args, "-n", "64K", "-J")...)
+	for _, args := range [][]string{{}, {"-u"}, {"-R"}, {"-u", "-R"}, {"-B", own + "%" + lab.PairNear}, {"-u", "-B", own + "%" + lab.PairNear}} {
+		r := b.clientTo(peer+"%"+lab.PairNear, time.Minute, append(args, "-n", "64K", "-b", "2M", "-J")...)
 		if r.Code != 0 {
 			t.Errorf("%v: exit %d: %s%s", args, r.Code, r.Stdout, r.Stderr)
 			continue
 		}
-		host := b.parse(r.Stdout).at("start.connected.0.remote_host").(string)
+		d := b.parse(r.Stdout)
+		if sent, got := d.num("end.sum_sent.bytes"), d.num("end.sum_received.bytes"); got < 64<<10 || got != sent {
+			t.Errorf("%v: %v of %v bytes arrived", args, got, sent)
+		}
+		host := d.at("start.connected.0.remote_host").(string)
 		if host != peer && host != peer+"%"+lab.PairNear {
 			t.Errorf("%v: remote host is %q", args, host)
 		}
@@ -68,6 +72,10 @@ func TestTwoFamilies(t *testing.T) {
 		t.Errorf("plain: exit %d: %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	b.says(r.Stdout, lab.FarIPv4)
+	r = b.clientTo("dualhost", time.Minute, "-u", "-n", "64K", "-b", "2M", "-J")
+	if d := b.parse(r.Stdout); r.Code != 0 || d.at("start.connected.0.remote_host") != lab.FarIPv4 || d.num("end.sum_received.bytes") < 64<<10 {
+		t.Errorf("UDP: exit %d: %s%s", r.Code, r.Stdout, r.Stderr)
+	}
 	if r := b.clientTo("dualhost", time.Minute, "-4", "-n", "64K"); r.Code != 0 {
 		t.Errorf("-4: exit %d: %s", r.Code, r.Stderr)
 	}
@@ -83,12 +91,12 @@ func TestTwoFamilies(t *testing.T) {
 	b.says(r.Stderr, "not an IPv6 address")
 }
 
-// F14 (TCP): reverse and both directions from behind NAT.
+// F14: reverse and both directions from behind NAT.
 func TestNAT(t *testing.T) {
 	t.Parallel()
 	b := routed(t)
 	// Everything of the test goes to one port of the server, and begins at the client.
-	b.check(b.net.Far.NFT(b.ctx(time.Minute), `table inet other { chain i { type filter hook input priority 0; iifname != "lo" tcp dport != `+port+` counter comment "otherport"; }; }
+	b.check(b.net.Far.NFT(b.ctx(time.Minute), `table inet other { chain i { type filter hook input priority 0; iifname != "lo" meta l4proto { tcp, udp } th dport != `+port+` counter comment "otherport"; }; }
 table inet back { chain o { type filter hook output priority 0; oifname != "lo" tcp flags syn / syn,ack counter comment "opened"; }; }`))
 	b.check(b.net.Router.NFT(b.ctx(time.Minute), `table ip nat { chain p { type nat hook postrouting priority 100; oifname "`+lab.RouterFar+`" masquerade; }; }
 table ip f { chain w { type filter hook forward priority 0; iifname "`+lab.RouterFar+`" ct state new drop; }; }`))
@@ -98,11 +106,22 @@ table ip f { chain w { type filter hook forward priority 0; iifname "`+lab.Route
 		t.Fatal(r.Stderr)
 	}
 	b.serve()
-	for _, args := range [][]string{{"-R"}, {"-P", "3", "-R"}, {"--bidir"}} {
+	for _, args := range [][]string{{"-R"}, {"-P", "3", "-R"}, {"--bidir"}, {"-u", "-R"}, {"-u", "--bidir"}, {"-u", "-P", "3", "-R"}} {
 		d := b.json(append(args, "-b", "1M", "-t", "1")...)
 		for i := range d.list("end.streams") {
 			path := fmt.Sprintf("end.streams.%d.receiver.bytes", i)
-			b.within(fmt.Sprintf("%v: %s", args, path), d.num(path), 100e3, 300e3)
+			if args[0] == "-u" {
+				path = fmt.Sprintf("end.streams.%d.udp.bytes", i)
+				if lost := d.num(fmt.Sprintf("end.streams.%d.udp.lost_packets", i)); lost != 0 {
+					t.Errorf("%v: stream %d lost %v datagrams", args, i, lost)
+				}
+			}
+			b.within(fmt.Sprintf("%v: %s", args, path), d.num(path), 80e3, 300e3)
+		}
+		for _, sum := range []string{"end.sum_received", "end.sum_received_bidir_reverse"} {
+			if d.has(sum) && d.num(sum+".bytes") == 0 {
+				t.Errorf("%v: nothing arrived: %s", args, sum)
+			}
 		}
 	}
 	for _, name := range []string{"otherport", "opened"} {
@@ -111,5 +130,35 @@ table ip f { chain w { type filter hook forward priority 0; iifname "`+lab.Route
 		if c.Packets != 0 {
 			t.Errorf("%d packets at the server count as %q", c.Packets, name)
 		}
+	}
+}
+
+// F11: a server with two addresses answers from the one that was asked.
+func TestTwoAddresses(t *testing.T) {
+	t.Parallel()
+	const second = "10.77.0.3"
+	b := pair(t)
+	b.check(b.net.Far.AddAddress(lab.PairFar, second+"/24"))
+	b.nft(b.net.Near, `udp sport `+port+` ip saddr != `+second+` counter comment "wrong"; udp sport `+port+` ip saddr `+second+` counter comment "right";`)
+	b.serve()
+	for _, args := range [][]string{{}, {"-R"}, {"--bidir", "-P", "2"}} {
+		begin := time.Now()
+		r := b.clientTo(second, time.Minute, append(args, "-u", "-b", "1M", "-t", "1", "-J")...)
+		if r.Code != 0 {
+			t.Fatalf("%v: exit %d: %s%s", args, r.Code, r.Stdout, r.Stderr)
+		}
+		if took := time.Since(begin); took > 4*time.Second {
+			t.Errorf("%v: 1 s took %v", args, took)
+		}
+		d := b.parse(r.Stdout)
+		if got := d.num("end.sum_received.bytes"); got == 0 || d.num("end.sum.lost_packets") != 0 {
+			t.Errorf("%v: %v bytes arrived, %v datagrams lost", args, got, d.num("end.sum.lost_packets"))
+		}
+		if n := b.counted(b.net.Near, "wrong"); n != 0 {
+			t.Errorf("%v: %v datagrams came from another address", args, n)
+		}
+	}
+	if b.counted(b.net.Near, "right") == 0 {
+		t.Error("no datagram was seen at all")
 	}
 }

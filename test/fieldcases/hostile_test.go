@@ -270,7 +270,7 @@ var (
 	twentySecs  = regexp.MustCompile(`\b20 ?s`)
 )
 
-// F53 (TCP): limits of the server, said at both ends.
+// F53: limits of the server, said at both ends.
 func TestServerLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -283,14 +283,14 @@ func TestServerLimits(t *testing.T) {
 		{
 			"rate",
 			[]string{"--server-bitrate-limit", "1M"},
-			[][]string{{"-b", "5M", "-t", "3"}, {"-b", "5M", "-t", "3", "-R"}, {"-b", "2.5M", "-P", "2", "-t", "3"}, {"-b", "2.5M", "--bidir", "-t", "3"}},
+			[][]string{{"-b", "5M", "-t", "3"}, {"-b", "5M", "-t", "3", "-R"}, {"-b", "2.5M", "-P", "2", "-t", "3"}, {"-b", "2.5M", "--bidir", "-t", "3"}, {"-u", "-b", "5M", "-t", "3"}, {"-u", "-R", "-b", "5M", "-t", "3"}},
 			oneMegabit, fiveMegabit,
 			[]string{"-b", "500K", "-t", "2"},
 		},
 		{
 			"time",
 			[]string{"--server-max-duration", "5"},
-			[][]string{{"-b", "1M", "-t", "20"}, {"-b", "1M", "-t", "18", "-O", "2"}},
+			[][]string{{"-b", "1M", "-t", "20"}, {"-b", "1M", "-t", "18", "-O", "2"}, {"-u", "-b", "1M", "-t", "20"}},
 			fiveSeconds, twentySecs,
 			[]string{"-b", "1M", "-t", "1"},
 		},

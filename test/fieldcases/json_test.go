@@ -23,15 +23,27 @@ var compatible = []string{
 	"intervals.0.streams", "intervals.0.sum", "end.streams", "end.sum_sent", "end.sum_received", "end.cpu_utilization_percent",
 }
 
-// F46 (TCP): no key twice, and the names that programs read are there.
+// compatibleUDP are those that are only there with UDP.
+var compatibleUDP = []string{
+	"end.sum.bytes", "end.sum.bits_per_second", "end.sum.jitter_ms", "end.sum.lost_packets", "end.sum.packets", "end.sum.lost_percent",
+	"end.sum.seconds", "end.streams.0.udp.out_of_order",
+}
+
+// F46: no key twice, and the names that programs read are there.
 func TestDuplicateKeys(t *testing.T) {
 	t.Parallel()
 	b := pair(t)
 	srv := b.serve("-J")
-	for i, args := range [][]string{{"-P", "2"}, {"--bidir"}, {"--bidir", "-P", "2"}, {"-R", "-P", "2"}} {
+	for i, args := range [][]string{
+		{"-P", "2"}, {"--bidir"}, {"--bidir", "-P", "2"}, {"-R", "-P", "2"},
+		{"-u", "-P", "2"}, {"-u", "--bidir"}, {"-u", "--bidir", "-P", "2"}, {"-u", "-R", "-P", "2"},
+	} {
 		d := b.json(append(args, "-b", "1M", "-t", "1")...)
 		b.until("the server has printed its document", func() bool { return len(b.documents(srv.Stdout())) > i || ended(srv) })
 		keys := compatible
+		if args[0] == "-u" {
+			keys = slices.Concat(keys, compatibleUDP)
+		}
 		if slices.Contains(args, "--bidir") {
 			keys = append(slices.Clone(keys), "intervals.0.sum_bidir_reverse", "end.sum_sent_bidir_reverse", "end.sum_received_bidir_reverse")
 		}

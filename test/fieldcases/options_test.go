@@ -164,12 +164,12 @@ func TestAffinity(t *testing.T) {
 	b.good("-A", "0,0", "-n", "64K")
 }
 
-// F38 (TCP): DSCP in all its spellings, from the SYN on.
+// F38: DSCP in all its spellings, from the SYN or the greeting on.
 func TestDSCP(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		args    []string
-		v6, rev bool
+		args         []string
+		v6, rev, udp bool
 	}{
 		{args: []string{"--dscp", "ef"}},
 		{args: []string{"--dscp", "46"}},
@@ -179,6 +179,10 @@ func TestDSCP(t *testing.T) {
 		{args: []string{"--dscp", "46"}, rev: true},
 		{args: []string{"--dscp", "0x2e"}, v6: true, rev: true},
 		{args: []string{"-S", "184"}, v6: true, rev: true},
+		{args: []string{"--dscp", "ef"}, udp: true},
+		{args: []string{"--dscp", "46"}, udp: true, v6: true},
+		{args: []string{"--dscp", "0x2e"}, udp: true, rev: true},
+		{args: []string{"-S", "184"}, udp: true, v6: true, rev: true},
 	} {
 		b := pair(t)
 		addr, family := b.addr, "ip"
@@ -187,17 +191,28 @@ func TestDSCP(t *testing.T) {
 		}
 		// The client's port tells the stream from the control connection.
 		const stream = "40001"
-		sending, match := b.net.Near, "tcp dport "+port+" tcp sport "+stream
+		proto := "tcp"
+		if c.udp {
+			proto = "udp"
+		}
+		sending, match := b.net.Near, proto+" dport "+port+" "+proto+" sport "+stream
 		if c.rev {
-			sending, match = b.net.Far, "tcp sport "+port+" tcp dport "+stream+""
+			sending, match = b.net.Far, proto+" sport "+port+" "+proto+" dport "+stream
+		}
+		first := "tcp flags syn / syn,ack"
+		if c.udp {
+			first = "udp length { 12, 53 }" // the greeting, or its answer
 		}
 		b.check(sending.NFT(b.ctx(time.Minute), `table inet t { chain o { type filter hook output priority 0;
  `+match+` `+family+` dscp ef counter comment "marked"
  `+match+` `+family+` dscp != ef counter comment "unmarked"
- `+match+` tcp flags syn / syn,ack `+family+` dscp ef counter comment "markedsyn"
+ `+match+` `+first+` `+family+` dscp ef counter comment "markedfirst"
 }; }`))
 		srv := b.serve("-1", "-J")
 		args := append(slices.Clone(c.args), "-t", "1", "-b", "1M", "-J", "--cport", stream)
+		if c.udp {
+			args = append(args, "-u")
+		}
 		if c.rev {
 			args = append(args, "-R")
 		}
@@ -219,13 +234,15 @@ func TestDSCP(t *testing.T) {
 		if count("marked") == 0 || count("unmarked") != 0 {
 			t.Errorf("%v: %d packets are marked, %d are not", args, count("marked"), count("unmarked"))
 		}
-		if !c.rev && count("markedsyn") != 1 {
-			t.Errorf("%v: %d marked SYNs, want 1", args, count("markedsyn"))
+		if n := count("markedfirst"); n < 1 && (c.udp || !c.rev) || n > 1 && !c.udp {
+			t.Errorf("%v: %d of the first packets are marked", args, n)
 		}
 	}
 	b := pair(t)
 	for _, args := range [][]string{{"--dscp", "99"}, {"--dscp", "EFX"}, {"-S", "0x1ff"}} {
-		b.fails([]string{args[1], "255", "63", "ef", "cs0", "af11"}, append(args, "-t", "1")...)
+		for _, more := range [][]string{{}, {"-u"}, {"-6"}, {"-R"}} {
+			b.fails([]string{args[1], "255", "63", "ef", "cs0", "af11"}, slices.Concat(args, more, []string{"-t", "1"})...)
+		}
 	}
 }
 

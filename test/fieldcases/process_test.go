@@ -193,6 +193,9 @@ func TestInterruptedClient(t *testing.T) {
 		{syscall.SIGTERM, []string{"-J"}},
 		{syscall.SIGHUP, []string{"-J"}},
 		{syscall.SIGTERM, []string{"-R", "-J"}},
+		{syscall.SIGINT, []string{"-u", "-J"}},
+		{syscall.SIGHUP, []string{"-u", "-R", "-J"}},
+		{syscall.SIGTERM, []string{"-u"}},
 		{syscall.SIGINT, nil},
 		{syscall.SIGTERM, []string{"-R"}},
 	} {

@@ -185,7 +185,8 @@ func (t *Total) sides(c clock) {
 }
 
 // datagrams is what the receiving end says of a UDP stream. The loss ratio is over
-// what was sent, 0 when that is unknown (a server's own view).
+// what was sent; where that is unknown (a server's own view) over what the receiver
+// counts. There iperf3 says 0 % beside the lost datagrams (field case F05).
 func datagrams(rcv *result.Total, sent int64) *Datagram {
 	u := &Datagram{}
 	if rcv == nil {
@@ -196,6 +197,9 @@ func datagrams(rcv *result.Total, sent int64) *Datagram {
 	u.OutOfOrder = val(rcv.OutOfOrder)
 	if rcv.Jitter != nil {
 		u.Jitter = *rcv.Jitter
+	}
+	if sent == 0 {
+		sent = u.Packets
 	}
 	u.LostPercent = percent(u.Lost, sent)
 	return u
