@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -599,5 +600,25 @@ func TestControlOptions(t *testing.T) {
 	c := ts.client(plan.Plan{Bytes: 1000, Keepalive: ka, SendTimeout: 20 * time.Second})
 	if _, err := runClient(t, c); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFaultEndsOneTest: a panic in one test is that test's end, told to its client, and
+// the server goes on.
+func TestFaultEndsOneTest(t *testing.T) {
+	var tests atomic.Int32
+	ts := startServer(t, &Server{NewTest: func(result.Addr) TestHooks {
+		if tests.Add(1) == 1 {
+			panic("made up")
+		}
+		return TestHooks{}
+	}})
+	_, err := runClient(t, ts.client(plan.Plan{Bytes: 1000}))
+	var e *result.Error
+	if !errors.As(err, &e) || !e.Remote {
+		t.Fatalf("the client was told %v", err)
+	}
+	if _, err := runClient(t, ts.client(plan.Plan{Bytes: 1000})); err != nil {
+		t.Errorf("the next test: %v", err)
 	}
 }

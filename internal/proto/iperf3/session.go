@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -160,8 +161,20 @@ func (t *session) run(ctx context.Context, doc []byte) {
 		t.s.log.Warn("options of a control connection", "from", t.name(), "err", err) // the test works without
 	}
 	t.ctl = newControl(t.conn.Net(), false, 0, t.s.docs, t.frame)
-	err := t.test(ctx, doc)
+	err := t.guarded(ctx, doc)
 	t.finishUp(ctx, err)
+}
+
+// guarded is test, of which a fault of this program ends that one test and no other: a
+// server must outlive whatever a client brings up.
+func (t *session) guarded(ctx context.Context, doc []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.log.Error("this program's fault, please report it", "test", t.name(), "panic", p, "stack", string(debug.Stack()))
+			err = &result.Error{Code: "internal", Number: codeInitTest, Text: fmt.Sprintf("a fault of this program ended the test: %v", p)}
+		}
+	}()
+	return t.test(ctx, doc)
 }
 
 // errBusy and errMalformed end a session that never was a test.
