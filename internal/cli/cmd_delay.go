@@ -179,20 +179,31 @@ func (e *env) measureDelay(ctx context.Context, p plan.Plan, out *output) error 
 			}
 			return err
 		}
-		if p.Probe.TCP || answered(run) {
-			return nil
+		if p.Probe.TCP || answers(run) {
+			return silence(run)
 		}
 		out.plans = 2
 	}
 	return nil
 }
 
-// answered reports that the other end answered probes.
-func answered(run *result.Run) bool {
+// answers reports that the other end is one that answers probes.
+func answers(run *result.Run) bool {
 	for _, p := range run.Probes {
 		if p.Kind == "udp-echo" {
 			return true
 		}
 	}
 	return false
+}
+
+// silence is the exit code of a run in which nothing that was sent came back: measured,
+// but no answer.
+func silence(run *result.Run) error {
+	for _, p := range run.Probes {
+		if p.Answered > 0 {
+			return nil
+		}
+	}
+	return &codeError{code: exitInconclusive}
 }
