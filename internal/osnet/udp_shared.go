@@ -168,15 +168,17 @@ func (c *sharedConn) take(b []byte) (n int, at int64, ok bool) {
 // readStamped is Read with the time at which the kernel had the datagram.
 func (c *sharedConn) readStamped(b []byte) (int, int64, error) {
 	for {
+		// What is there is read even when the deadline has passed: a reader that was not
+		// scheduled for a while must not take that for silence.
+		if n, at, ok := c.take(b); ok {
+			return n, at, nil
+		}
 		select {
 		case <-c.closed:
 			return 0, 0, c.fail("read", net.ErrClosed)
 		case <-c.readBy.passed():
 			return 0, 0, c.fail("read", os.ErrDeadlineExceeded)
 		default:
-		}
-		if n, at, ok := c.take(b); ok {
-			return n, at, nil
 		}
 		select {
 		case <-c.ready:
