@@ -7,6 +7,7 @@ type Kind string
 
 // The kinds, in the order of a normal run.
 const (
+	KindPrepared  Kind = "prepared"  // what this end will do, before a peer is there: Run.Test, NTTTCP
 	KindConnected Kind = "connected" // control connection is up and parameters are agreed: Run.Test, Wire, Hosts
 	KindStart     Kind = "start"     // all streams exist: Run.Streams filled
 	KindHost      Kind = "host"      // facts about one end arrived
@@ -15,6 +16,9 @@ const (
 	KindProbes    Kind = "probes" // a probe stream's figures; replaces earlier ones of its kind and profile
 	KindFinish    Kind = "finish" // totals known; last but for an error or notices
 	KindError     Kind = "error"  // the run broke off; no finish need follow
+
+	// KindMilestone is a moment that outputs tell in words; at any time.
+	KindMilestone Kind = "milestone"
 
 	// KindConclusion is what looking at the whole run adds to it; the last event.
 	KindConclusion Kind = "conclusion"
@@ -28,7 +32,7 @@ type Event struct {
 	Seq  int64   `json:"seq"`           // per end, from 1
 	T    float64 `json:"t_s"`           // that end's own monotonic clock, s since its test began
 
-	// Head carries everything known so far (Connected, Start): all of Run but its lists of rows and notices.
+	// Head carries everything known so far (Prepared, Connected, Start): all of Run but its lists of rows and notices.
 	Head     *Run      `json:"head,omitempty"`
 	Interval *Interval `json:"interval,omitempty"`
 	Host     *Host     `json:"host,omitempty"`
@@ -37,6 +41,7 @@ type Event struct {
 	Finish   *Finish   `json:"finish,omitempty"`
 	Err      *Error    `json:"error,omitempty"`
 
+	Milestone  *Milestone  `json:"milestone,omitempty"` // of KindMilestone
 	Conclusion *Conclusion `json:"conclusion,omitempty"`
 }
 
@@ -48,7 +53,10 @@ type Finish struct {
 	Path    *DataPath    `json:"path,omitempty"`
 	Usage   *ProcessCost `json:"process,omitempty"`
 	Elapsed float64      `json:"elapsed_s"`
-	Zero    *int64       `json:"zero_mono_ns,omitempty"` // see Run.Zero
+	// Machines replaces Run.Machines when it is not nil.
+	Machines *HostTotals `json:"host_totals,omitempty"`
+
+	Zero *int64 `json:"zero_mono_ns,omitempty"` // see Run.Zero
 }
 
 // Conclusion carries the fields of Run that follow from all of its others.

@@ -16,20 +16,26 @@ func Fold(events []Event) *Run {
 type Folder struct {
 	run    Run
 	limits []DirectionLimit
+
+	headed, finished bool        // a Head, the Finish has come
+	rows             map[End]int // intervals so far
 }
 
 // Event implements Sink.
 func (f *Folder) Event(e Event) {
 	r := &f.run
 	switch e.Kind {
-	case KindConnected, KindStart:
+	case KindPrepared, KindConnected, KindStart:
 		if e.Head != nil {
+			f.headed = true
+			milestones := r.Milestones
 			rows, notices, probes := r.Rows, r.Notices, r.Probes
 			hosts := r.Hosts
 			*r = *e.Head
 			r.Rows = append(rows, e.Head.Rows...)
 			r.Probes = append(probes, e.Head.Probes...)
 			r.Notices = append(notices, e.Head.Notices...)
+			r.Milestones = append(milestones, e.Head.Milestones...)
 			if r.Hosts.Client == nil {
 				r.Hosts.Client = hosts.Client
 			}
@@ -41,6 +47,12 @@ func (f *Folder) Event(e Event) {
 		r.Hosts.Set(e.End, e.Host)
 	case KindInterval:
 		r.Rows = append(r.Rows, *e.Interval)
+		if f.rows == nil {
+			f.rows = map[End]int{}
+		}
+		f.rows[e.Interval.End]++
+	case KindMilestone:
+		r.Milestones = append(r.Milestones, f.place(*e.Milestone, e.End))
 	case KindNotice:
 		r.Notices = append(r.Notices, *e.Notice)
 	case KindProbes:
@@ -57,6 +69,10 @@ func (f *Folder) Event(e Event) {
 		r.Usage = e.Finish.Usage
 		r.Elapsed = e.Finish.Elapsed
 		r.Zero = e.Finish.Zero
+		if e.Finish.Machines != nil {
+			r.Machines = e.Finish.Machines
+		}
+		f.finished = true
 	case KindError:
 		r.Err = e.Err
 	case KindConclusion:
@@ -77,6 +93,7 @@ func (f *Folder) Run() *Run {
 	r.Rows = append([]Interval{}, r.Rows...)
 	r.Notices = append([]Notice{}, r.Notices...)
 	r.Probes = append([]Probes(nil), r.Probes...)
+	r.Milestones = append([]Milestone(nil), r.Milestones...)
 	r.Sums = sums(&r)
 	for _, l := range f.limits {
 		if s := r.Sum(l.Direction); s != nil {
@@ -87,6 +104,21 @@ func (f *Folder) Run() *Run {
 		}
 	}
 	return &r
+}
+
+// place fills in where among the other events a milestone stands.
+func (f *Folder) place(m Milestone, e End) Milestone {
+	if m.End == "" {
+		m.End = e
+	}
+	m.Stage, m.Rows = "before", 0
+	switch {
+	case f.finished:
+		m.Stage = "after"
+	case f.headed:
+		m.Stage, m.Rows = "run", f.rows[m.End]
+	}
+	return m
 }
 
 // Conclusion returns the conclusions that r holds, nil when none were drawn.
@@ -111,6 +143,7 @@ func Unfold(r *Run) []Event {
 	head := *r
 	head.Rows, head.Notices, head.Sums, head.Err = nil, nil, nil, nil
 	head.Summary, head.Flags, head.Next, head.Probes, head.Layers = "", nil, nil, nil, nil
+	head.Milestones = nil
 	var out []Event
 	seq := map[End]int64{}
 	add := func(e Event) {
@@ -121,14 +154,40 @@ func Unfold(r *Run) []Event {
 		e.Seq = seq[e.End]
 		out = append(out, e)
 	}
+	tell := func(m *Milestone) { add(Event{Kind: KindMilestone, End: m.End, Milestone: m}) }
+	for i := range r.Milestones {
+		if m := &r.Milestones[i]; m.Stage == "before" {
+			tell(m)
+		}
+	}
+	if r.NTTTCP != nil {
+		before := head
+		before.Streams = nil
+		add(Event{Kind: KindPrepared, Head: &before})
+	}
 	if len(r.Streams) > 0 || r.Wire != nil && r.Wire.TestStarted {
 		before := head
 		before.Streams = nil
 		add(Event{Kind: KindConnected, Head: &before})
 	}
 	add(Event{Kind: KindStart, Head: &head})
-	for i := range r.Rows {
-		add(Event{Kind: KindInterval, End: r.Rows[i].End, T: r.Rows[i].Stop, Interval: &r.Rows[i]})
+	next, told := 0, map[End]int{}
+	row := func() {
+		w := &r.Rows[next]
+		add(Event{Kind: KindInterval, End: w.End, T: w.Stop, Interval: w})
+		told[w.End]++
+		next++
+	}
+	for i := range r.Milestones {
+		if m := &r.Milestones[i]; m.Stage == "run" {
+			for next < len(r.Rows) && told[m.End] < m.Rows {
+				row()
+			}
+			tell(m)
+		}
+	}
+	for next < len(r.Rows) {
+		row()
 	}
 	for i := range r.Probes {
 		add(Event{Kind: KindProbes, Probes: &r.Probes[i]})
@@ -139,7 +198,13 @@ func Unfold(r *Run) []Event {
 	if r.Finished() {
 		add(Event{Kind: KindFinish, Finish: &Finish{
 			Streams: r.Streams, CPU: r.CPU, Wire: r.Wire, Path: &r.Test.Path, Usage: r.Usage, Elapsed: r.Elapsed, Zero: r.Zero,
+			Machines: r.Machines,
 		}})
+	}
+	for i := range r.Milestones {
+		if m := &r.Milestones[i]; m.Stage == "after" {
+			tell(m)
+		}
 	}
 	if r.Err != nil {
 		add(Event{Kind: KindError, Err: r.Err})

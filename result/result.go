@@ -84,6 +84,11 @@ type Run struct {
 	Wire     *Wire        `json:"wire,omitempty"`  // facts of the protocol that a faithful renderer needs
 	Elapsed  float64      `json:"elapsed_s"`       // wall time from connect to close
 	Usage    *ProcessCost `json:"process,omitempty"`
+
+	NTTTCP     *NTTTCP     `json:"ntttcp,omitempty"`      // nil = not an NTTTCP test
+	Machines   *HostTotals `json:"host_totals,omitempty"` // both machines' counters over the measured part
+	Milestones []Milestone `json:"milestones,omitempty"`  // in order of their telling
+
 	// Zero is the reading of the recording end's own monotonic clock (Linux:
 	// CLOCK_MONOTONIC), in ns, at which its time axis is 0: the end of the omitted part.
 	// It lets a third point on the same machine be laid beside the run. nil = unknown.
@@ -230,7 +235,9 @@ type Stream struct {
 	UDP       *UDPStream  `json:"udp,omitempty"`
 	Buffers   *Buffers    `json:"buffers,omitempty"`
 	Disk      *Disk       `json:"disk,omitempty"`
-	Ended     *Error      `json:"ended,omitempty"` // the stream died before the test's end
+	Thread    *int        `json:"thread,omitempty"` // NTTTCP's number of the worker that serves it, from 0
+	IO        *IOCount    `json:"io,omitempty"`     // nil = calls were not counted
+	Ended     *Error      `json:"ended,omitempty"`  // the stream died before the test's end
 }
 
 // Addr is a numeric address and port. IPv4-mapped addresses are shown as IPv4.

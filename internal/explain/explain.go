@@ -138,7 +138,7 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, eventFields}},
+		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
 		{Notice, [][]Topic{notices, udpNotices}},
 		{Error, [][]Topic{errorCodes}},
 		{Limit, [][]Topic{limits}},

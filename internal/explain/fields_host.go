@@ -5,7 +5,7 @@ var hostFields = []Topic{
 	{Word: "os", In: []string{"Host"}, Text: "Operating system, for example \"linux\" or \"windows\"."},
 	{Word: "release", In: []string{"Host"}, Text: "Release of the kernel or operating system.", Source: "uname(2); RtlGetVersion"},
 	{Word: "system_info", In: []string{"Host"}, Text: "System, host name, release, version and machine in one line, as iperf3 prints it.", Source: "uname(2)"},
-	{Word: "cores", In: []string{"Host", "HostSample"}, Text: "Of a host: how many logical processors are online. Of a sample: each core's time over the interval, split up; a core that was offline or counted nothing is absent."},
+	{Word: "cores", In: []string{"Host", "HostSample", "HostTotal"}, Text: "Of a host and of its counters: how many logical processors are online. Of a sample: each core's time over the interval, split up; a core that was offline or counted nothing is absent."},
 	{Word: "cpu_model", In: []string{"Host"}, Text: "Name of the processor.", Source: "/proc/cpuinfo; registry"},
 	{Word: "mhz", In: []string{"Host"}, Unit: "MHz", Text: "Nominal clock of the processor: base frequency where the kernel tells it, else the one in its name, else the current one.", Source: "cpufreq base_frequency; /proc/cpuinfo; registry ~MHz"},
 	{Word: "memory_bytes", In: []string{"Host"}, Unit: "bytes", Text: "Memory of the machine.", Source: "/proc/meminfo MemTotal; GlobalMemoryStatusEx"},

@@ -33,7 +33,7 @@ var runFields = []Topic{
 	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade"}, Text: "Name of the program, host, interface, file or use (voice, video) that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
-		Word: "end", In: []string{"Run", "Interval", "Notice", "Event"},
+		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},
 		Text: "Which side the surrounding object belongs to: \"client\" (it opened the control connection) or \"server\". Of a run: the side that recorded it.",
 		Do:   "Times of two ends are on two clocks; compare differences, not readings.",
 	},
@@ -47,11 +47,11 @@ var runFields = []Topic{
 	{Word: "test", In: []string{"Run"}, Text: "What was agreed to be done: transport, direction, streams, length and every option. 0, an empty word or absence means that the option was not set."},
 	{Word: "hosts", In: []string{"Run"}, Text: "Facts about both machines. The other end's are known only when it is a fullbore and tells them.", See: []string{"foreign-peer"}},
 	{
-		Word: "client", In: []string{"Hosts", "CPUs"},
+		Word: "client", In: []string{"Hosts", "CPUs", "HostTotals"},
 		Text: "The end that opened the control connection; null when nothing is known about it.",
 	},
 	{
-		Word: "server", In: []string{"Hosts", "CPUs"},
+		Word: "server", In: []string{"Hosts", "CPUs", "HostTotals"},
 		Text: "The end that was connected to; null when nothing is known about it.",
 	},
 	{
@@ -152,15 +152,15 @@ var runFields = []Topic{
 		Text:   "Of a core: the time it had nothing to do. Of a sender: the time its sockets had nothing to send, so the program or a set rate was the limit.",
 		Source: "/proc/stat; TCP_INFO: 1 − tcpi_busy_time/time",
 	},
-	{Word: "code", In: []string{"Error", "Notice", "Verdict"}, Text: "Stable word for a notice, error or verdict: programs may test for it, texts may change. `fullbore explain WORD` tells more."},
-	{Word: "text", In: []string{"Error", "Notice"}, Text: "The matter in one sentence, for people. Its wording may change from release to release; test for \"code\"."},
+	{Word: "code", In: []string{"Error", "Notice", "Verdict", "Milestone"}, Text: "Stable word for a notice, error, verdict or milestone: programs may test for it, texts may change. `fullbore explain WORD` tells more."},
+	{Word: "text", In: []string{"Error", "Notice", "Milestone"}, Text: "The matter in one sentence, for people. Its wording may change from release to release; test for \"code\"."},
 	{Word: "level", In: []string{"Notice"}, Text: "\"info\" is worth knowing, \"warn\" puts the number in doubt."},
 	{Word: "fix", In: []string{"Notice"}, Text: "A command that mends the matter or makes a better run; absent when there is none."},
 	{Word: "certainty", In: []string{"Verdict"}, Text: "\"proven\": an intervention moved the number. \"likely\": the evidence points one way. \"possible\": it does not contradict."},
 	{Word: "evidence", In: []string{"Verdict"}, Text: "The measurements a verdict rests on, one a line."},
 	{Word: "advice", In: []string{"Verdict"}, Text: "What to change, one a line, the most promising first."},
 	{
-		Word: "remote", In: []string{"Stream", "Error"},
+		Word: "remote", In: []string{"Stream", "Error", "Milestone"},
 		Text: "Of a stream: the peer's address and port. Of an error: true when the other end caused it.",
 	},
 	{Word: "reported", In: []string{"Error"}, Text: "The other end sent this reason itself; otherwise this end concluded it from a closed connection or a silence."},

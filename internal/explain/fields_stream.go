@@ -3,11 +3,11 @@ package explain
 // streamFields are the fields of streams, intervals and of iperf3's conversation.
 var streamFields = []Topic{
 	{
-		Word: "socket", In: []string{"Stream", "StreamInterval", "UDPLoss"},
+		Word: "socket", In: []string{"Stream", "StreamInterval", "UDPLoss", "Milestone"},
 		Text:   "Of a loss: datagrams that arrived at the receiving host and found the program's socket full; null when not known. Of a stream: the number in brackets that iperf3 prints for a stream, [ 5]: its file descriptor there. Ours follows the same sequence so that outputs can be compared.",
 		Source: "iperf3: client 5, 7, 9, …; server 5, 8, 10, 12, …",
 	},
-	{Word: "local", In: []string{"Stream"}, Text: "Address and port of the stream at the recording end."},
+	{Word: "local", In: []string{"Stream", "Milestone"}, Text: "Address and port of the stream, connection or listener at the end that tells."},
 	{Word: "host", In: []string{"Addr", "Interval", "Event"}, Text: "In an address: numeric IP address, IPv4-mapped ones as IPv4. In an interval: the machine's counters over it. In an event: facts about an end."},
 	{
 		Word: "sender", In: []string{"Stream", "StreamInterval", "IntervalSum", "Sum"},

@@ -68,7 +68,7 @@ var udpFields = []Topic{
 	{Word: "pdv_histogram", In: []string{"UDPReceived"}, Text: "The delay variation in classes; those without a datagram are left out.", See: []string{"pdv"}},
 	{Word: "from_s", In: []string{"Bucket"}, Unit: "seconds", Text: "Lower edge of the class, part of it."},
 	{Word: "to_s", In: []string{"Bucket"}, Unit: "seconds", Text: "Upper edge of the class, not part of it."},
-	{Word: "count", In: []string{"Bucket"}, Text: "How many values fell into the class."},
+	{Word: "count", In: []string{"Bucket", "Milestone"}, Text: "Of a histogram: how many values fell into the class. Of a milestone: how many of what it tells, for example threads or seconds."},
 	{Word: "outliers", In: []string{"UDPReceived"}, Unit: "datagrams", Text: "Send times that jumped by more than delay can explain, because a clock was set during the run. They are left out of the delay figures; loss and rate count them."},
 	{Word: "stamps", In: []string{"UDPReceived", "Probes"}, Text: "Where arrivals were timed: \"kernel\" (as the network stack took them in) or \"user\" (as the program read them; its own waiting is then in the delay figures).", Source: "SO_TIMESTAMPNS, socket(7)", See: []string{"stamps-user"}},
 	{Word: "pdv_climb", In: []string{"UDPReceived"}, Unit: "ratio", Text: "Median delay variation of the run's last quarter over that of its first. Far above 1: a queue filled all the while.", See: []string{"jitter-climbs"}},

@@ -29,8 +29,8 @@ var enums = map[string][]string{
 	"Direction": {string(result.Up), string(result.Down)},
 	"Level":     {string(result.Info), string(result.Warn)},
 	"Kind": {
-		string(result.KindConnected), string(result.KindStart), string(result.KindHost), string(result.KindInterval),
-		string(result.KindNotice), string(result.KindProbes), string(result.KindFinish), string(result.KindError), string(result.KindConclusion),
+		string(result.KindPrepared), string(result.KindConnected), string(result.KindStart), string(result.KindHost), string(result.KindInterval),
+		string(result.KindNotice), string(result.KindProbes), string(result.KindMilestone), string(result.KindFinish), string(result.KindError), string(result.KindConclusion),
 	},
 }
 
