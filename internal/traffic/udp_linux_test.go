@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fullbore-net/fullbore/internal/datagram"
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
@@ -179,5 +180,38 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 	if got, want := long.Error(), fmt.Sprintf("traffic: datagrams of 1400 bytes do not fit the path: usable are %d", usable); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A receiver that did not run for longer than the silence still counts what came before:
+// the silence is proved by a read that finds nothing.
+func TestTailOfALateReceiver(t *testing.T) {
+	for _, flows := range []int{1, 40} {
+		a, b := udpPairs(t, flows)
+		defer closeAll(a)
+		e := parked(t, Config{End: result.Server, Transport: plan.UDP, BlockSize: 100}, flowsOf(b, result.Up, false))
+		const each = 3*plainMessages + 1 // several calls
+		d := make([]byte, 100)
+		for _, c := range a {
+			for seq := range uint64(each) {
+				datagram.PutHeader(d, false, seq+1, int64(seq))
+				if _, err := c.Net().Write(d); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		e.startUDP()
+		e.u.stop.Store(e.now())
+		e.t0 = e.t0.Add(-time.Second) // it is a second later
+		e.drain.Store(true)
+		e.stopRecv.Store(true)
+		for _, m := range e.movers {
+			m.run()
+		}
+		for i, s := range e.streams {
+			if got := s.rx.acc.Counts().First; got != each {
+				t.Errorf("%d flows: flow %d counted %d of %d", flows, i, got, each)
+			}
+		}
 	}
 }

@@ -434,12 +434,12 @@ func stepUDP(e *Engine) func() {
 		m.begin(e.now())
 		return func() { m.turn(e.now()) }
 	case *udpRx:
-		return func() { m.readOnce() }
+		return func() { m.readOnce(receiving) }
 	case *udpRxSet:
 		for k := range m.lanes {
 			m.enqueue(int32(k))
 		}
-		return func() { m.turn() }
+		return func() { m.turn(receiving) }
 	}
 	return nil
 }

@@ -213,8 +213,14 @@ func (p *udpPortable) whole() {
 
 func (p *udpPortable) receive() {
 	s, e := p.s, p.s.e
-	for e.receiving(s.rx.quiet, e.now()) {
-		if e.stopRecv.Load() {
+	for {
+		state := e.listens(s.rx.quiet, e.now())
+		switch {
+		case state == heard:
+			return
+		case state == silent:
+			p.s.Conn.Net().SetReadDeadline(time.Now().Add(lastRead))
+		case e.stopRecv.Load():
 			p.s.Conn.Net().SetReadDeadline(time.Now().Add(tailRead))
 		}
 		n, segment, stamp, err := s.Conn.ReadDatagrams(p.buf)
@@ -230,6 +236,8 @@ func (p *udpPortable) receive() {
 		} else if !p.passes(err) {
 			s.end(fmt.Errorf("traffic: receive: %w", err))
 			return
+		} else if state == silent && errors.Is(err, os.ErrDeadlineExceeded) {
+			return
 		}
 		if now-p.beat >= beatPortable {
 			p.beat = now
@@ -240,6 +248,7 @@ func (p *udpPortable) receive() {
 
 const (
 	tailRead     = 20 * time.Millisecond
+	lastRead     = time.Millisecond
 	beatPortable = policeEvery
 )
 

@@ -240,12 +240,29 @@ func (c *stampClock) at(stamp, now int64) (at int64, ok bool) {
 	return min(at, now), true
 }
 
-// tailOver reports that the count after the measured time ends: enough silence since
-// the last datagram, or since the stop.
-func (e *Engine) tailOver(last, now int64) bool {
+// listening is how far the count of a receiver of datagrams is.
+type listening int
+
+const (
+	receiving listening = iota
+	// silent: enough silence since the last datagram, or since the stop. A thread that was
+	// not running all the while does not know what lies in its socket, so the end is a read
+	// that finds nothing.
+	silent
+	heard // over
+)
+
+// tail says how far the count after the measured time is.
+func (e *Engine) tail(last, now int64) listening {
 	stop := e.u.stop.Load()
 	silence := max(tailSilence, e.cfg.UDP.Drain)
-	return now-stop >= int64(tailMost) || now-max(stop, last) >= int64(silence)
+	switch {
+	case now-stop >= int64(tailMost):
+		return heard
+	case now-max(stop, last) >= int64(silence):
+		return silent
+	}
+	return receiving
 }
 
 // endReceive ends the receivers' rate window now, if it has not ended.
@@ -257,14 +274,17 @@ func (e *Engine) endReceive() {
 
 const noStop = int64(1<<63 - 1)
 
-// receiving reports whether a receiver of datagrams goes on at now; quiet is when the
-// last one of its flows came.
-func (e *Engine) receiving(quiet, now int64) bool {
+// listens says whether a receiver of datagrams goes on at now; quiet is when the last one
+// of its flows came.
+func (e *Engine) listens(quiet, now int64) listening {
 	if !e.stopRecv.Load() {
-		return true
+		return receiving
 	}
 	e.endReceive()
-	return e.drain.Load() && !e.tailOver(quiet, now)
+	if !e.drain.Load() {
+		return heard
+	}
+	return e.tail(quiet, now)
 }
 
 // police ends a run whose senders do not keep to MaxRate: more than it and a second of

@@ -14,8 +14,12 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// tailTimeout bounds a call while the tail is counted, so that its silence is seen.
-const tailTimeout = 20 * time.Millisecond
+const (
+	// tailTimeout bounds a call while the tail is counted, so that its silence is seen.
+	tailTimeout = 20 * time.Millisecond
+	// lastTimeout bounds the last one.
+	lastTimeout = time.Millisecond
+)
 
 func (e *Engine) addReceivers(group []*stream) error {
 	e.u.fastRx = len(group) > 0
@@ -118,9 +122,13 @@ func (w *udpRx) run() {
 	e := w.s.e
 	defer e.pin(w.i, false)()
 	w.tid.Store(int64(osnet.Thread()))
-	for now := e.now(); e.receiving(w.s.rx.quiet, now); {
-		var more bool
-		if now, more = w.readOnce(); !more {
+	for now := e.now(); ; {
+		state := e.listens(w.s.rx.quiet, now)
+		if state == heard {
+			break
+		}
+		var errno syscall.Errno
+		if now, errno = w.readOnce(state); state == silent && errno == unix.EAGAIN || errno != 0 && !receivePasses(errno) {
 			break
 		}
 	}
@@ -128,10 +136,13 @@ func (w *udpRx) run() {
 	w.s.leftReceiving()
 }
 
-// readOnce makes one call and reports whether there may be more.
-func (w *udpRx) readOnce() (int64, bool) {
+// readOnce makes one call. It returns when it was over, and its error.
+func (w *udpRx) readOnce(state listening) (int64, syscall.Errno) {
 	s, e := w.s, w.s.e
-	if !w.tail && e.stopRecv.Load() {
+	switch {
+	case state == silent:
+		_ = osnet.SetBlocking(w.fd, lastTimeout)
+	case !w.tail && e.stopRecv.Load():
 		w.tail = true
 		_ = osnet.SetBlocking(w.fd, tailTimeout)
 	}
@@ -142,14 +153,14 @@ func (w *udpRx) readOnce() (int64, bool) {
 		s.takeBatch(w.in, n, now)
 	case !receivePasses(errno):
 		s.end(receiveError(errno))
-		return now, false
+		return now, errno
 	}
 	if now-w.beat >= beat {
 		w.beat = now
 		runtime.Gosched()
 		e.police(now)
 	}
-	return now, true
+	return now, errno
 }
 
 // receivePasses reports errnos after which a receiver goes on: an ICMP error concerns
@@ -174,6 +185,7 @@ type udpRxSet struct {
 	poll  *osnet.Poller
 	beat  int64
 	quiet int64 // when the last datagram of any of its flows came
+	reads int64 // calls that found something
 }
 
 type rxLane struct {
@@ -220,8 +232,15 @@ func (w *udpRxSet) run() {
 	for k := range w.lanes {
 		w.enqueue(int32(k))
 	}
-	for now := w.e.now(); w.live > 0 && w.e.receiving(w.quiet, now); {
-		now = w.turn()
+	for now := w.e.now(); w.live > 0; {
+		state := w.e.listens(w.quiet, now)
+		if state == heard {
+			break
+		}
+		before := w.reads
+		if now = w.turn(state); state == silent && w.reads == before {
+			break
+		}
 	}
 	for k := range w.lanes {
 		w.lanes[k].s.leftReceiving()
@@ -234,9 +253,9 @@ func (w *udpRxSet) enqueue(k int32) {
 }
 
 // turn looks for events, then gives every queued flow one call.
-func (w *udpRxSet) turn() int64 {
+func (w *udpRxSet) turn(state listening) int64 {
 	timeout := time.Duration(0)
-	if w.queue.n == 0 {
+	if w.queue.n == 0 && state != silent {
 		if timeout = callTimeout; w.e.stopRecv.Load() {
 			timeout = tailTimeout
 		}
@@ -267,6 +286,7 @@ func (w *udpRxSet) readOne(k int32) int64 {
 	case errno == unix.EAGAIN:
 		l.state = waiting
 	case errno == 0:
+		w.reads++
 		l.s.takeBatch(w.in, n, now)
 		w.quiet = max(w.quiet, l.s.rx.quiet)
 		w.enqueue(k)
