@@ -11,9 +11,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,13 +81,24 @@ func startServer(t testing.TB, policy plan.Serve, output func(*result.Run) (stri
 	if policy.Family == 6 {
 		host = "::1"
 	}
-	ln, err := osnet.Listen(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(host), 0), osnet.Options{Family: policy.Family})
+	addr := netip.AddrPortFrom(netip.MustParseAddr(host), uint16(freePort(t)))
+	o := osnet.Options{Family: policy.Family}
+	ln, err := osnet.Listen(t.Context(), "tcp", addr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _, err := osnet.ListenUDP(t.Context(), addr, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets, err := osnet.NewPacketConn(u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := &server{addr: ln.Addr().(*net.TCPAddr).AddrPort()}
 	s := &iperf3.Server{
-		Policy: policy, Tool: result.Tool{Name: "fullbore", Version: "test"}, Log: slog.New(slog.DiscardHandler),
+		Packets: []*osnet.PacketConn{packets},
+		Policy:  policy, Tool: result.Tool{Name: "fullbore", Version: "test"}, Log: slog.New(slog.DiscardHandler),
 		NewTest: func(result.Addr) iperf3.TestHooks {
 			e := &events{}
 			out.mu.Lock()
@@ -134,7 +147,12 @@ type document struct {
 		Streams []struct {
 			Sender   half `json:"sender"`
 			Receiver half `json:"receiver"`
+			UDP      half `json:"udp"`
 		} `json:"streams"`
+		Sent         half  `json:"sum_sent"`
+		Received     half  `json:"sum_received"`
+		SentDown     *half `json:"sum_sent_bidir_reverse"`
+		ReceivedDown *half `json:"sum_received_bidir_reverse"`
 	} `json:"end"`
 	ServerText *string         `json:"server_output_text"`
 	ServerJSON json.RawMessage `json:"server_output_json"`
@@ -143,6 +161,8 @@ type document struct {
 type half struct {
 	Bytes       int64 `json:"bytes"`
 	Retransmits int64 `json:"retransmits"`
+	Packets     int64 `json:"packets"`
+	Lost        int64 `json:"lost_packets"`
 	Sender      bool  `json:"sender"`
 }
 
@@ -236,7 +256,7 @@ func spawn(t testing.TB, path string, args ...string) *program {
 			_ = p.cmd.Wait()
 			close(p.ended)
 		}()
-		if listens(p.port, p.ended) {
+		if listens(p.cmd.Process.Pid, p.port, p.ended) {
 			t.Cleanup(func() {
 				cancel()
 				<-p.ended
@@ -250,25 +270,40 @@ func spawn(t testing.TB, path string, args ...string) *program {
 	return nil
 }
 
-// freePort returns a port that was free a moment ago.
+// freePort returns a port that was free for TCP and UDP a moment ago. It is none that the
+// system gives out by itself, so that nobody gets it in between.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 12000 + (os.Getpid()*101+int(portsTried.Add(1)))%18000
+		addr := fmt.Sprintf(":%d", port)
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		pc, err := net.ListenPacket("udp", addr)
+		_ = ln.Close()
+		if err != nil {
+			continue
+		}
+		_ = pc.Close()
+		return port
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port")
+	return 0
 }
 
-// listens waits until port is bound, without connecting: that would be the server's one test.
-func listens(port int, ended <-chan struct{}) bool {
-	want := fmt.Sprintf(":%04X ", port)
+var portsTried atomic.Int64
+
+// listens waits until a process listens on port, without connecting: that would be the
+// server's one test.
+func listens(pid, port int, ended <-chan struct{}) bool {
+	want := fmt.Sprintf(":%04X", port)
 	for range 2000 {
 		for _, f := range []string{"/proc/net/tcp6", "/proc/net/tcp"} {
 			b, _ := os.ReadFile(f)
 			for _, line := range strings.Split(string(b), "\n") {
-				if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1]+" ", want) && f[3] == "0A" {
+				if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], want) && f[3] == "0A" && holds(pid, f[9]) {
 					return true
 				}
 			}
@@ -277,6 +312,18 @@ func listens(port int, ended <-chan struct{}) bool {
 		case <-ended:
 			return false
 		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// holds reports whether a process has the socket with this inode open: the port may be
+// another test's.
+func holds(pid int, inode string) bool {
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil && to == "socket:["+inode+"]" {
+			return true
 		}
 	}
 	return false
