@@ -35,8 +35,14 @@ func TestDuplicateKeys(t *testing.T) {
 	b := pair(t)
 	srv := b.serve("-J")
 	for i, args := range [][]string{
-		{"-P", "2"}, {"--bidir"}, {"--bidir", "-P", "2"}, {"-R", "-P", "2"},
-		{"-u", "-P", "2"}, {"-u", "--bidir"}, {"-u", "--bidir", "-P", "2"}, {"-u", "-R", "-P", "2"},
+		{"-P", "2"},
+		{"--bidir"},
+		{"--bidir", "-P", "2"},
+		{"-R", "-P", "2"},
+		{"-u", "-P", "2"},
+		{"-u", "--bidir"},
+		{"-u", "--bidir", "-P", "2"},
+		{"-u", "-R", "-P", "2"},
 	} {
 		d := b.json(append(args, "-b", "1M", "-t", "1")...)
 		b.until("the server has printed its document", func() bool { return len(b.documents(srv.Stdout())) > i || ended(srv) })
