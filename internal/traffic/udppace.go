@@ -46,6 +46,7 @@ type bursts struct {
 	next    int64 // number of the next datagram
 	open    int64 // of the burst that began, not yet sent
 	least   int64 // the next burst must not begin before
+	call    int64 // how long a call for a burst usually takes
 	waited  bool  // a wait was asked for since the last burst
 	run     int64 // datagrams since the last wait
 
@@ -154,12 +155,25 @@ func (p *bursts) begin(due, at, now int64) {
 	p.run += p.planned
 }
 
-// ended takes note of when the call for a burst began and ended: one that was held up
-// in the middle of it does not let the next follow on its heels.
+// callWeight is how much of the usual length of calls one makes: an eighth.
+const callWeight = 8
+
+// ended takes note of when the call for a burst began and ended. One that was held up may
+// have sent only at its end, so the next burst keeps its distance from there: from the end,
+// less what a call usually takes. A sender whose calls are always long is not slowed down.
 func (p *bursts) ended(began, now int64) {
-	if p.rate > 0 && now-began > max(2*p.timeOf(p.planned), stallFrom/2) {
-		p.least = max(p.least, now+p.timeOf(p.planned)/2)
+	if p.rate <= 0 {
+		return
 	}
+	took := now - began
+	if p.anchored {
+		if took > max(2*p.timeOf(p.planned), stallFrom/2) {
+			p.least = max(p.least, now+p.timeOf(p.planned)/2)
+		}
+		return
+	}
+	p.least = max(p.least, now-min(p.call, took)+p.timeOf(p.planned)/2)
+	p.call += (took - p.call) / callWeight
 }
 
 // behind reports that bursts are being made up, and how far they are apart.

@@ -168,6 +168,56 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// A call that was held up may have sent at its very end: the next burst then keeps half a
+// gap from there, as from any other. Calls that are always long slow nothing down.
+func TestCallHeldUp(t *testing.T) {
+	const rate, size = 100_000_000, 1400
+	p := schedule(rate, size)
+	p.set(rate, 0)
+	gap := p.timeOf(1)
+	now := int64(0)
+	burst := func(took int64) (began int64) {
+		t.Helper()
+		n, wait := p.allow(now)
+		if n == 0 {
+			now += wait
+			n, _ = p.allow(now)
+		}
+		if n != 1 {
+			t.Fatalf("allowed %d after the wait", n)
+		}
+		began = now
+		now += took
+		p.took(1)
+		p.ended(began, now)
+		return began
+	}
+	const usual = 5000
+	for range 100 {
+		burst(usual)
+	}
+	for _, held := range []int64{gap / 2, gap * 3 / 4, gap, 3 * gap, 20 * gap} {
+		began := burst(held)
+		sent := began + held // at the latest, less what a call usually takes
+		if next := burst(usual); next < sent-usual+gap/2-callWeight { // the average is that exact
+			t.Errorf("held up for %d ns: the next burst after %d ns, want at least %d", held, next-sent, gap/2-usual)
+		}
+		for range 200 {
+			burst(usual)
+		}
+		if late := now - usual - p.timeOf(p.next-1) - p.start; late != 0 {
+			t.Errorf("held up for %d ns: still %d ns late", held, late)
+		}
+	}
+	from, at := p.next, now
+	for range 1000 {
+		burst(gap * 9 / 10)
+	}
+	if got, want := now-at, p.timeOf(p.next-from); got > want+2*gap {
+		t.Errorf("calls of 0.9 gaps: %d datagrams took %d ns, want %d", p.next-from, got, want)
+	}
+}
+
 // What is late by more than 100 ms is given up, and counted.
 func TestUnsent(t *testing.T) {
 	const rate, size = 11_200_000, 1400 // 1000 a second
