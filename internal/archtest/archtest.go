@@ -42,6 +42,8 @@ var Rooms = []Room{
 	{"internal/render/csv", 2, nil, nil, "renderers see results, not each other"},
 	{"internal/render/iperf3json", 2, nil, nil, "renderers see results, not each other"},
 	{"internal/render/iperf3text", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/ntttcplinux", 2, nil, nil, "renderers see results, not each other"},
+	{"internal/render/ntttcpwin", 2, nil, nil, "renderers see results, not each other"},
 	{"internal/render", 3, nil, nil, "the list of outputs"},
 	{"internal/runner", 4, nil, []string{"github.com/oklog/ulid"}, "composition of one test"},
 	{"internal/lab/…", 4, []string{"internal/lab/…"}, []string{"golang.org/x/sys", "github.com/vishvananda", "github.com/goccy/go-yaml"}, "emulated paths"},

@@ -204,3 +204,28 @@ func (d *Deviations) CheckUsed(t testing.TB, json bool) {
 		}
 	}
 }
+
+// NTTTCP returns the recordings of ntttcp-for-linux whose file name matches pattern
+// (path.Match, with ending), sorted by name. Their Release is "ntttcp-linux", so that
+// deviations name them ntttcp-linux/CASE.ROLE.
+func NTTTCP(t testing.TB, pattern string) []Golden {
+	t.Helper()
+	const family = "ntttcp-linux"
+	files, err := filepath.Glob(filepath.Join(Root(t), "testdata", "goldens", family, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Golden
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ext := strings.TrimPrefix(filepath.Ext(f), ".")
+		out = append(out, Golden{Release: family, Ext: ext, Data: data, Name: strings.TrimSuffix(filepath.Base(f), "."+ext)})
+	}
+	if len(out) == 0 {
+		t.Fatalf("no recording matches %q", pattern)
+	}
+	return out
+}
