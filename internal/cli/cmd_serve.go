@@ -270,30 +270,25 @@ type serveBoard struct {
 }
 
 func (b *serveBoard) newTest(remote result.Addr) runner.Hooks {
-	return runner.Hooks{Sink: &serveLine{b: b, remote: remote}}
+	l := &serveLine{}
+	return runner.Hooks{Sink: l, Done: func() {
+		if l.over {
+			b.print(remote, l.fold.Run())
+		}
+	}}
 }
 
-// serveLine follows one test and prints it when it is over.
+// serveLine follows one test, of which a line is printed when its last event was there:
+// one that broke off after it had begun ends with two.
 type serveLine struct {
-	b      *serveBoard
-	remote result.Addr
-	fold   result.Folder
+	fold result.Folder
+	over bool
 }
 
 // Event implements result.Sink.
 func (l *serveLine) Event(ev result.Event) {
 	l.fold.Event(ev)
-	if ev.Kind != result.KindFinish && ev.Kind != result.KindError {
-		return
-	}
-	run := l.fold.Run()
-	if ev.Kind == result.KindFinish && run.Err == nil {
-		l.b.print(l.remote, run)
-		return
-	}
-	if ev.Kind == result.KindError {
-		l.b.print(l.remote, run)
-	}
+	l.over = l.over || ev.Kind == result.KindFinish || ev.Kind == result.KindError
 }
 
 func (b *serveBoard) print(remote result.Addr, run *result.Run) {
