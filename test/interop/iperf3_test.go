@@ -81,20 +81,7 @@ func startServer(t testing.TB, policy plan.Serve, output func(*result.Run) (stri
 	if policy.Family == 6 {
 		host = "::1"
 	}
-	addr := netip.AddrPortFrom(netip.MustParseAddr(host), uint16(freePort(t)))
-	o := osnet.Options{Family: policy.Family}
-	ln, err := osnet.Listen(t.Context(), "tcp", addr, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, _, err := osnet.ListenUDP(t.Context(), addr, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	packets, err := osnet.NewPacketConn(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln, packets := listen(t, netip.MustParseAddr(host), osnet.Options{Family: policy.Family})
 	out := &server{addr: ln.Addr().(*net.TCPAddr).AddrPort()}
 	s := &iperf3.Server{
 		Packets: []*osnet.PacketConn{packets},
@@ -115,6 +102,30 @@ func startServer(t testing.TB, policy plan.Serve, output func(*result.Run) (stri
 		<-done
 	})
 	return out
+}
+
+// listen opens a free port for TCP and UDP. One that was just found free may still be held
+// by a child that was forked in between and has not begun its program.
+func listen(t testing.TB, host netip.Addr, o osnet.Options) (net.Listener, *osnet.PacketConn) {
+	t.Helper()
+	for try := 0; ; try++ {
+		addr := netip.AddrPortFrom(host, uint16(freePort(t)))
+		ln, err := osnet.Listen(t.Context(), "tcp", addr, o)
+		if err == nil {
+			var u *net.UDPConn
+			if u, _, err = osnet.ListenUDP(t.Context(), addr, o); err == nil {
+				packets, err := osnet.NewPacketConn(u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ln, packets
+			}
+			_ = ln.Close()
+		}
+		if try == 10 {
+			t.Fatal(err)
+		}
+	}
 }
 
 // real runs the real program and returns its exit code and outputs.
