@@ -224,7 +224,7 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 			cancel()
 		}()
 	}
-	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()})}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()}), OneSocket: e.oneSocket()}
 	board := &serveBoard{e: e, o: o}
 	err = r.Serve(ctx, s, lns, board.newTest)
 	if ctx.Err() != nil {

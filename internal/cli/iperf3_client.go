@@ -59,6 +59,7 @@ func lost(err error) bool { return err != nil && !errors.Is(err, syscall.EPIPE) 
 func (d *dropin) runner(base int) *runner.Runner {
 	return &runner.Runner{
 		Version: Version, Release: d.release.String(), Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true,
+		OneSocket: d.oneSocket(),
 	}
 }
 

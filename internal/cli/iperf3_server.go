@@ -28,6 +28,13 @@ import (
 // its pid file is written by the parent.
 const detachedVariable = "FULLBORE_DETACHED_LISTENERS"
 
+// oneSocketVariable makes a server keep one UDP socket for all streams, as on systems that
+// do not tell connected sockets on one port apart: to see on another system what happens
+// there (field case F15).
+const oneSocketVariable = "FULLBORE_UDP_ONE_SOCKET"
+
+func (e *env) oneSocket() bool { return e.Getenv(oneSocketVariable) == "1" }
+
 // server is `iperf3 -s`: one test at a time, until interrupted.
 func (d *dropin) server(ctx context.Context, inv *compat.Invocation) int {
 	s := *inv.Serve

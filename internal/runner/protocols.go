@@ -35,7 +35,7 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listener, newTest func(result.Addr) Hooks) error {
 	srv := &iperf3.Server{
 		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
-		Packets: r.packets(ctx, s, lns), Plain: r.Plain,
+		Packets: r.packets(ctx, s, lns), Plain: r.Plain, OneSocket: r.OneSocket,
 		NewTest: func(remote result.Addr) iperf3.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {

@@ -31,6 +31,8 @@ type Runner struct {
 	SocketBase int
 	// Plain leaves the protocol's own words alone: no conclusions, no notices of ours.
 	Plain bool
+	// OneSocket makes servers keep one UDP socket for all streams (iperf3.Server.OneSocket).
+	OneSocket bool
 	// Notices are said at the start of each run: what its caller decided for it.
 	Notices []result.Notice
 	// Profiles are the uses that UDP runs are graded for; nil = conclude.Profiles().

@@ -162,3 +162,56 @@ func TestTwoAddresses(t *testing.T) {
 		t.Error("no datagram was seen at all")
 	}
 }
+
+// F15: a server with one UDP socket for all streams, as on systems that do not tell
+// connected ones on a port apart.
+func TestOneSocket(t *testing.T) {
+	t.Parallel()
+	b := pair(t)
+	srv := b.startCmd(b.net.Far, lab.Command{Args: []string{program, "iperf3", "-s", "-p", port, "-J"}, Env: []string{"FULLBORE_UDP_ONE_SOCKET=1"}})
+	b.until("the server listens", func() bool { return b.listening() || ended(srv) })
+	for i, args := range [][]string{{"-P", "4"}, {"-P", "4", "-R"}, {"--bidir"}, {"-P", "4", "--bidir", "--udp-counters-64bit"}} {
+		// The sockets are counted while the test runs.
+		p := b.start(b.net.Near, append([]string{"-c", b.addr, "-p", port, "-u", "-b", "4M", "-l", "1400", "-t", "2", "-J"}, args...)...)
+		sockets := -1
+		b.until("the client ends", func() bool {
+			sent, err := b.net.Near.Counters()
+			b.check(err)
+			if sent["Udp.OutDatagrams"]+sent["Udp.InDatagrams"] > int64(1000*(i+1)) || sockets < 0 {
+				sockets = max(sockets, b.udpSockets())
+			}
+			return ended(p)
+		})
+		if code, err := p.Wait(b.ctx(time.Minute)); err != nil || code != 0 {
+			t.Fatalf("%v: exit %d, %v: %s%s", args, code, err, p.Stdout(), p.Stderr())
+		}
+		if sockets != 1 {
+			t.Errorf("%v: the server has %d UDP sockets", args, sockets)
+		}
+		d := b.parse(p.Stdout())
+		for j := range d.list("end.streams") {
+			path := fmt.Sprintf("end.streams.%d.udp.", j)
+			if n, lost := d.num(path+"packets"), d.num(path+"lost_packets"); n < 100 || lost != 0 {
+				t.Errorf("%v: stream %d: %v datagrams, %v lost", args, j, n, lost)
+			}
+		}
+		for _, sum := range []string{"end.sum_received", "end.sum_received_bidir_reverse"} {
+			if d.has(sum) && d.num(sum+".bytes") < 500e3 {
+				t.Errorf("%v: %s: %v bytes", args, sum, d.num(sum+".bytes"))
+			}
+		}
+	}
+	// What the shared socket cannot do is said.
+	r := b.good("-u", "-S", "184", "-k", "2", "-R", "-J")
+	b.until("the server warns", func() bool { return strings.Contains(srv.Stderr(), "warning") || ended(srv) })
+	b.says(srv.Stderr(), "TOS")
+	b.parse(r.Stdout)
+}
+
+// udpSockets is how many UDP sockets the far end has open.
+func (b *bench) udpSockets() (n int) {
+	b.Helper()
+	r, err := b.net.Far.Run(b.ctx(time.Minute), "ss", "-H", "-u", "-a", "-n")
+	b.check(err)
+	return strings.Count(r.Stdout, "\n")
+}

@@ -59,6 +59,9 @@ type Server struct {
 	// sense, and Error follow); not for clients that are told busy, nor for strangers.
 	// nil = no hooks.
 	NewTest func(remote result.Addr) TestHooks
+	// OneSocket makes all UDP streams share the wildcard socket, as they do anyway where the
+	// system does not tell connected sockets on one port apart (Windows).
+	OneSocket bool
 	// Plain makes UDP senders count as iperf3 does (traffic.UDPConfig.Iperf3).
 	Plain    bool
 	Timeouts Timeouts
@@ -66,7 +69,6 @@ type Server struct {
 	// bound to the same address and port; nil = UDP tests are refused there. Serve closes them.
 	Packets []*osnet.PacketConn
 
-	oneSocket bool // for tests: all UDP streams share the wildcard socket
 	listeners []net.Listener
 	key       *rsa.PrivateKey
 	to        Timeouts

@@ -48,7 +48,7 @@ func newDesk(s *Server, pc *osnet.PacketConn, local netip.AddrPort) *desk {
 		setups: map[*udpSetup]struct{}{}, turns: map[netip.Addr][]*udpSetup{},
 		live: map[netip.AddrPort]struct{}{}, ended: map[netip.AddrPort]time.Time{},
 	}
-	if s.oneSocket {
+	if s.OneSocket {
 		d.shared = osnet.NewShared(pc)
 	}
 	return d

@@ -223,7 +223,7 @@ func TestUDPStrangers(t *testing.T) {
 // next one; a client that binds its port again greets in a release's words.
 func TestUDPLateDatagrams(t *testing.T) {
 	for _, oneSocket := range []bool{false, true} {
-		ts := startServer(t, &Server{oneSocket: oneSocket})
+		ts := startServer(t, &Server{OneSocket: oneSocket})
 		p := plainUDP(t, ts, "")
 		u := p.greetUDP(udpGreeting)
 		p.want(StateTestStart, StateTestRunning)
@@ -338,7 +338,7 @@ func TestUDPSteer(t *testing.T) {
 // TestUDPExtendedRepeats: a server answers a greeting as often as it comes, and no index twice.
 func TestUDPExtendedRepeats(t *testing.T) {
 	for _, oneSocket := range []bool{false, true} {
-		ts := startServer(t, &Server{oneSocket: oneSocket})
+		ts := startServer(t, &Server{OneSocket: oneSocket})
 		p := dialRaw(t, ts)
 		p.greet()
 		p.document(`{"udp":true,"len":1000,"time":60,"parallel":2,"fullbore":{"v":1,"version":"x","features":["udp"]}}`)

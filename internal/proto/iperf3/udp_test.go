@@ -65,7 +65,7 @@ func TestUDPPairs(t *testing.T) {
 				for _, streams := range []int{1, 8} {
 					t.Run(fmt.Sprintf("one socket %v ext %q %s P%d", oneSocket, ext, dir, streams), func(t *testing.T) {
 						t.Parallel()
-						ts := startServer(t, &Server{oneSocket: oneSocket})
+						ts := startServer(t, &Server{OneSocket: oneSocket})
 						run, err := runClient(t, ts.client(plan.Plan{
 							Transport: plan.UDP, Direction: dir, Streams: streams, BlockSize: 1000, Bitrate: 2e6, Extension: ext,
 							Blocks: 60 * int64(streams), DontFragment: ext == "",
