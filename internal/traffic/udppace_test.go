@@ -198,7 +198,7 @@ func TestCallHeldUp(t *testing.T) {
 	}
 	for _, held := range []int64{gap / 2, gap * 3 / 4, gap, 3 * gap, 20 * gap} {
 		began := burst(held)
-		sent := began + held // at the latest, less what a call usually takes
+		sent := began + held                                          // at the latest, less what a call usually takes
 		if next := burst(usual); next < sent-usual+gap/2-callWeight { // the average is that exact
 			t.Errorf("held up for %d ns: the next burst after %d ns, want at least %d", held, next-sent, gap/2-usual)
 		}
