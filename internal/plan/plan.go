@@ -149,6 +149,8 @@ type Plan struct {
 	Offload        Offload `json:"offload,omitempty"`
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
 	Probe          *Probe  `json:"probe,omitempty"`
+	// NTTTCP is set exactly when Protocol is "ntttcp".
+	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
 	Title           string   `json:"title,omitempty"`
 	ExtraData       string   `json:"extra_data,omitempty"`
@@ -221,6 +223,9 @@ func (e *FieldError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Field, 
 
 // Filled returns p with the defaults put in.
 func (p Plan) Filled() Plan {
+	if p.NTTTCP != nil {
+		p = p.filledNTTTCP()
+	}
 	def := func(s *string, v string) {
 		if *s == "" {
 			*s = v
@@ -235,7 +240,7 @@ func (p Plan) Filled() Plan {
 	if p.Streams == 0 {
 		p.Streams = 1
 	}
-	if p.Duration == 0 && !p.Endless && p.Bytes == 0 && p.Blocks == 0 && p.File == "" {
+	if p.Duration == 0 && !p.Endless && p.Bytes == 0 && p.Blocks == 0 && p.File == "" && p.NTTTCP == nil {
 		p.Duration = DefaultDuration
 	}
 	if p.Interval == 0 && !p.OneRow {
@@ -273,6 +278,12 @@ func (p Plan) Validate() error {
 			errs = append(errs, &FieldError{field, v, want})
 		}
 	}
+	bad((p.Protocol == ProtocolNTTTCP) != (p.NTTTCP != nil), "protocol", p.Protocol, "ntttcp and its settings go together")
+	if p.NTTTCP != nil {
+		p.faultsNTTTCP(bad)
+		p.faultsShared(bad)
+		return errors.Join(errs...)
+	}
 	bad(p.Host == "", "host", `""`, "name the peer")
 	bad(p.Port < 1 || p.Port > 65535, "port", p.Port, "must be 1…65535")
 	bad(p.Family != 0 && p.Family != 4 && p.Family != 6, "family", p.Family, "must be 4 or 6")
@@ -305,11 +316,6 @@ func (p Plan) Validate() error {
 	bad(p.FQRate < 0, "fq_rate", p.FQRate, "must not be negative")
 	bad(p.Window < 0 || p.Window > MaxWindow, "window", p.Window, "must be at most 512 MiB")
 	bad(p.MSS != 0 && (p.MSS < MinMSS || p.MSS > MaxMSS), "mss", p.MSS, fmt.Sprintf("must be %d…%d", MinMSS, MaxMSS))
-	bad(p.TOS < 0 || p.TOS > 255, "tos", p.TOS, "must be 0…255")
-	bad(p.FlowLabel < 0 || p.FlowLabel > MaxFlowLabel, "flow_label", p.FlowLabel, "must be 1…0xfffff")
-	for _, c := range p.Affinity {
-		bad(c < 0 || c > MaxAffinity, "affinity", c, "must be 0…1024")
-	}
 	bad(p.Pacing != PacingDefault && p.Pacing != PacingFrugal && p.Pacing != PacingPrecise, "pacing", p.Pacing, "must be frugal or precise")
 	bad(p.Offload != OffloadAuto && p.Offload != OffloadOn && p.Offload != OffloadOff, "offload", p.Offload, "must be on or off")
 	if pr := p.Probe; pr != nil {
@@ -321,10 +327,20 @@ func (p Plan) Validate() error {
 		bad(pr.Size < least || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", least, MaxUDPBlock))
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
-	bad(p.MaxBytes < 0, "max_bytes", p.MaxBytes, "must not be negative")
-	bad(p.MaxRate < 0, "max_rate", p.MaxRate, "must not be negative")
+	p.faultsShared(bad)
 	bad(p.ClientPort < 0 || p.ClientPort > 65535, "client_port", p.ClientPort, "must be 1…65535")
 	return errors.Join(errs...)
+}
+
+// faultsShared: limits that every protocol has.
+func (p Plan) faultsShared(bad func(cond bool, field string, v any, want string)) {
+	bad(p.TOS < 0 || p.TOS > 255, "tos", p.TOS, "must be 0…255")
+	bad(p.FlowLabel < 0 || p.FlowLabel > MaxFlowLabel, "flow_label", p.FlowLabel, "must be 1…0xfffff")
+	for _, c := range p.Affinity {
+		bad(c < 0 || c > MaxAffinity, "affinity", c, "must be 0…1024")
+	}
+	bad(p.MaxBytes < 0, "max_bytes", p.MaxBytes, "must not be negative")
+	bad(p.MaxRate < 0, "max_rate", p.MaxRate, "must not be negative")
 }
 
 // Sends reports whether end e sends under p.
@@ -395,6 +411,10 @@ type Serve struct {
 	FullFacts   bool          `json:"full_facts,omitempty"`
 	JSONOutput  bool          `json:"json_output,omitempty"` // server output is offered as JSON
 	DrainBudget time.Duration `json:"drain_budget,omitempty"`
+
+	// NTTTCP is the receiver's own side of an NTTTCP test, where each end has its own
+	// ports, times and sizes. nil = NTTTCP senders are not served.
+	NTTTCP *Plan `json:"ntttcp,omitempty"`
 }
 
 // Filled returns s with the defaults put in.
@@ -434,6 +454,12 @@ func (s Serve) Validate() error {
 	bad(s.MaxRate < 0, "max_rate", s.MaxRate, "must not be negative")
 	bad(s.RateLimit < 0, "rate_limit", s.RateLimit, "must not be negative")
 	bad(s.MaxDuration < 0 || s.MaxDuration > MaxDuration, "max_time", s.MaxDuration, "must be 0…86400 s")
+	if s.NTTTCP != nil {
+		bad(s.NTTTCP.NTTTCP == nil || s.NTTTCP.NTTTCP.Sends(), "ntttcp", s.NTTTCP.Protocol, "must be a receiver's plan")
+		if err := s.NTTTCP.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("ntttcp: %w", err))
+		}
+	}
 	bad((len(s.PrivateKey) > 0) != (s.UsersFile != ""), "users_file", s.UsersFile, "a login needs both the private key and the users file")
 	return errors.Join(errs...)
 }
