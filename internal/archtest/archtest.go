@@ -48,6 +48,7 @@ var Rooms = []Room{
 	{"internal/runner", 4, nil, []string{"github.com/oklog/ulid"}, "composition of one test"},
 	{"internal/lab/…", 4, []string{"internal/lab/…"}, []string{"golang.org/x/sys", "github.com/vishvananda", "github.com/goccy/go-yaml"}, "emulated paths"},
 	{"internal/cli/compat/iperf3", 5, nil, nil, "iperf3's command line as data"},
+	{"internal/cli/compat/ntttcp", 5, nil, nil, "the command lines of both NTTTCPs as data"},
 	{"internal/cli/process", 6, nil, []string{"golang.org/x/sys"}, "pid files, background: this process only"},
 	{"internal/cli", 7, nil, []string{"github.com/spf13", "golang.org/x/term"}, "the command line"},
 	{"internal/archtest", 7, nil, nil, "this table"},
