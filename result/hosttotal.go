@@ -86,13 +86,14 @@ func (c CPUTime) Percent(part int64) float64 {
 	return float64(part) / float64(total) * 100
 }
 
-// Busy is the machine's use of its CPUs in percent of all of them: what was not idle.
-// Waiting for disks counts as busy, as in NTTTCP's cycles per byte.
-func (c CPUTime) Busy() float64 {
-	if c.Total() == 0 {
+// BusyPercent is the machine's use of its CPUs in percent of all of them over so many
+// seconds: what was not idle, NTTTCP for Windows' "Avg. CPU %". It can fall below 0 when
+// the readings are closer together than the clock that counts idle time.
+func (h *HostTotal) BusyPercent(seconds float64) float64 {
+	if h == nil || h.CPU == nil || seconds <= 0 || h.Cores == 0 {
 		return 0
 	}
-	return 100 - c.Percent(c.Idle)
+	return float64(h.CPU.Total()-h.CPU.Idle) / 1e9 / seconds / float64(h.Cores) * 100
 }
 
 // CyclesPerByte is the CPU cycles that the whole machine spent for each of so many bytes

@@ -96,21 +96,21 @@ func TestHostTotal(t *testing.T) {
 	}
 	near("user", h.CPU.Percent(h.CPU.User), 4.75, 1e-9)
 	near("system", h.CPU.Percent(h.CPU.System), 55.5, 1e-9)
-	near("busy", h.CPU.Busy(), 100, 0)
+	near("busy", h.BusyPercent(2), 100, 1e-9)
 	near("cycles", h.CyclesPerByte(9225273916, 2.0006), 0.9975, 0.0001)
 	near("process", h.ProcessPercent(2.0006), 137.65, 0.005)
 	near("packets per interrupt", h.PacketsPerInterrupt(), 5.596, 0.0005)
 	near("per second", PerSecond(34, 2.000587), 16.995, 0.0005)
 	h.CPU.Idle = 400e7 // half of the time
 	near("half idle", h.CyclesPerByte(9225273916, 2.0006), 0.4987, 0.0001)
-	near("half busy", h.CPU.Busy(), 50, 1e-9)
+	near("half busy", h.BusyPercent(4), 50, 1e-9)
 
 	// What is not known, and what would divide by zero, is 0.
 	var none *HostTotal
 	zero := int64(0)
 	for name, got := range map[string]float64{
 		"nil cycles": none.CyclesPerByte(1, 1), "nil process": none.ProcessPercent(1), "nil packets": none.PacketsPerInterrupt(),
-		"no bytes": h.CyclesPerByte(0, 1), "no time": PerSecond(1, 0), "empty": CPUTime{}.Percent(1), "empty busy": CPUTime{}.Busy(),
+		"no bytes": h.CyclesPerByte(0, 1), "no time": PerSecond(1, 0), "empty": CPUTime{}.Percent(1), "nil busy": none.BusyPercent(1), "no time busy": h.BusyPercent(0),
 		"no interrupts": (&HostTotal{Packets: h.Packets, Interrupts: &zero}).PacketsPerInterrupt(),
 		"no clock":      (&HostTotal{Cores: 2, CPU: h.CPU}).CyclesPerByte(1, 1), "no ticks": (&HostTotal{MHz: &mhz, CPU: &CPUTime{}}).CyclesPerByte(1, 1),
 	} {

@@ -12,6 +12,8 @@ import (
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	"github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
+	"github.com/fullbore-net/fullbore/internal/render/ntttcplinux"
+	"github.com/fullbore-net/fullbore/internal/render/ntttcpwin"
 	"github.com/fullbore-net/fullbore/internal/render/plain"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -35,7 +37,7 @@ type Output struct {
 type Options struct {
 	Err     io.Writer          // iperf3: error and warning lines; nil drops them
 	Color   bool               // plain
-	Verbose bool               // iperf3: -V
+	Verbose bool               // iperf3, ntttcp: -V
 	Release iperf3view.Release // iperf3, iperf3-json, iperf3-stream; "" = the newest
 }
 
@@ -75,6 +77,27 @@ var Outputs = []Output{
 	}},
 	{"iperf3-stream", "the events of iperf3 --json-stream", true, func(w io.Writer, o Options) View {
 		return iperf3json.NewStream(w, iperf3json.Options{Release: o.Release})
+	}},
+	{"ntttcp", "what ntttcp-for-linux prints", true, func(w io.Writer, o Options) View {
+		return ntttcplinux.New(w, ntttcplinux.Options{Verbose: o.Verbose, Err: o.Err})
+	}},
+	{"ntttcp-xml", "the document of ntttcp-for-linux -x", false, func(w io.Writer, o Options) View {
+		return &folded{end: func(_ result.Sink, r *result.Run) error {
+			return ntttcplinux.WriteXML(w, r, ntttcplinux.Options{Verbose: o.Verbose})
+		}}
+	}},
+	{"ntttcp-json", "the document of ntttcp-for-linux -j", false, func(w io.Writer, o Options) View {
+		return &folded{end: func(_ result.Sink, r *result.Run) error {
+			return ntttcplinux.WriteJSON(w, r, ntttcplinux.Options{Verbose: o.Verbose})
+		}}
+	}},
+	{"ntttcp-windows", "what NTTTCP for Windows prints", true, func(w io.Writer, o Options) View {
+		return ntttcpwin.New(w, ntttcpwin.Options{Verbose: o.Verbose, Err: o.Err})
+	}},
+	{"ntttcp-windows-xml", "the document of NTTTCP for Windows -xml", false, func(w io.Writer, o Options) View {
+		return &folded{end: func(_ result.Sink, r *result.Run) error {
+			return ntttcpwin.WriteXML(w, r, ntttcpwin.Options{Verbose: o.Verbose})
+		}}
 	}},
 }
 

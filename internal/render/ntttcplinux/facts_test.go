@@ -53,7 +53,6 @@ type facts struct {
 	whole   int64 // before late 1.4.0, XML's arithmetic uses whole MiB
 	seconds span
 	threads []span // bytes of each
-	rates   []span // of the counters' rates: applied when the counts are known
 
 	percent map[string]string // of CPU time, as printed
 	cycles  []string

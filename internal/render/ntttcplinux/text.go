@@ -31,7 +31,7 @@ type Options struct {
 	// Again: the process has printed its banner and settings already, in an earlier test.
 	Again bool
 	// Now is the clock for the lines that the run has no time for; nil takes the time of
-	// the last milestone, which is what a replay wants. Zone is where clocks are read; nil
+	// the last milestone, else the run's start, which is what a replay wants. Zone is where clocks are read; nil
 	// = local.
 	Now  func() time.Time
 	Zone *time.Location
@@ -276,10 +276,8 @@ func (r *Renderer) now() time.Time {
 		return r.o.Now()
 	case !r.last.IsZero():
 		return r.last
-	case !r.run.Started.IsZero():
-		return r.run.Started
 	}
-	return time.Now()
+	return r.run.Started
 }
 
 // write prints a line with a time: on the console and in the log.
