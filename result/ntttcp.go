@@ -33,6 +33,25 @@ type CallLatency struct {
 	Max int64 `json:"max_ns"` // the longest
 }
 
+// EStats is what Windows tells of a TCP connection at one moment of a test
+// (GetPerTcpConnectionEStats), for the output that shows it (NTTTCP for Windows, -es).
+type EStats struct {
+	Moment     string            `json:"moment"`     // "Measurement_Begin", "Measurement_End"
+	Structures []EStatsStructure `json:"structures"` // in the order of the API
+}
+
+// EStatsStructure is one of the API's structures.
+type EStatsStructure struct {
+	Name       string           `json:"name"`       // "TCP_ESTATS_DATA_ROD_v0"
+	Properties []EStatsProperty `json:"properties"` // in the order of the Windows SDK
+}
+
+// EStatsProperty is one field of a structure.
+type EStatsProperty struct {
+	Name  string `json:"name"`  // as in the Windows SDK
+	Value string `json:"value"` // as NTTTCP writes it
+}
+
 // Milestone is a moment of a run that some output tells in words. Its place among the
 // other events is kept, so that a replay tells it where it happened.
 type Milestone struct {

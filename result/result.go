@@ -237,6 +237,7 @@ type Stream struct {
 	Disk      *Disk       `json:"disk,omitempty"`
 	Thread    *int        `json:"thread,omitempty"` // NTTTCP's number of the worker that serves it, from 0
 	IO        *IOCount    `json:"io,omitempty"`     // nil = calls were not counted
+	EStats    []EStats    `json:"estats,omitempty"` // Windows' statistics of the connection, when asked for
 	Ended     *Error      `json:"ended,omitempty"`  // the stream died before the test's end
 }
 

@@ -21,6 +21,11 @@ var ntttcpFields = []Topic{
 	{Word: "sum_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "All calls' times together; divided by \"completions\" it is the mean."},
 	{Word: "min_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "The shortest call."},
 	{Word: "max_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "The longest call."},
+	{Word: "estats", In: []string{"Stream"}, Text: "What Windows tells of the connection (-es, for administrators), at the begin and the end of the measured time.", Source: "GetPerTcpConnectionEStats"},
+	{Word: "moment", In: []string{"EStats"}, Text: "When the statistics were read: \"Measurement_Begin\" or \"Measurement_End\"."},
+	{Word: "structures", In: []string{"EStats"}, Text: "The statistics by the structures of the Windows API, in its order."},
+	{Word: "properties", In: []string{"EStatsStructure"}, Text: "The fields of the structure, in the order of the Windows SDK."},
+	{Word: "value", In: []string{"EStatsProperty"}, Text: "The field's value as NTTTCP writes it."},
 
 	{Word: "host_totals", In: []string{"Run", "Finish"}, Text: "Counters of each machine over the measured part, of everything that ran there. Null where they are not known.", Do: "Other work on the machine is in them; keep it idle when you compare."},
 	{Word: "span_s", In: []string{"HostTotal"}, Unit: "s", Text: "Time between the two readings of the counters."},

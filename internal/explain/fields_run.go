@@ -30,7 +30,7 @@ var runFields = []Topic{
 		Do:   "Compare results of the same release only, or say that they differ.",
 		See:  []string{"version-differs"},
 	},
-	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade"}, Text: "Name of the program, host, interface, file or use (voice, video) that the surrounding object describes."},
+	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
 		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},

@@ -82,16 +82,22 @@ func (f *figures) own(s *result.Stream) *result.Total {
 	return s.Receiver
 }
 
+// mostThreads bounds the table of threads: a stored run may say anything.
+const mostThreads = 1 << 16
+
 // expected is how many threads the settings name; 0 = they do not.
 func (f *figures) expected() int {
 	n := f.run.NTTTCP
-	switch {
-	case n == nil:
+	if n == nil || n.Ports < 0 || n.Ports > mostThreads {
 		return 0
-	case f.sender:
-		return n.Ports * n.Threads
 	}
-	return n.Ports
+	if !f.sender {
+		return n.Ports
+	}
+	if n.Threads < 0 || n.Threads > mostThreads/max(n.Ports, 1) {
+		return 0
+	}
+	return n.Ports * n.Threads
 }
 
 // threadOf is the number of the worker of s: what the run says, else as NTTTCP deals
@@ -99,11 +105,11 @@ func (f *figures) expected() int {
 func (f *figures) threadOf(s *result.Stream) int {
 	n := f.run.NTTTCP
 	switch {
-	case s.Thread != nil:
-		return max(*s.Thread, 0)
+	case s.Thread != nil && *s.Thread >= 0 && *s.Thread < mostThreads:
+		return *s.Thread
 	case f.sender && n != nil && n.Connections > 0:
 		return (f.conns - 1) / n.Connections
-	case !f.sender && n != nil && s.Local.Port >= n.BasePort && s.Local.Port < n.BasePort+n.Ports:
+	case !f.sender && n != nil && s.Local.Port >= n.BasePort && s.Local.Port < n.BasePort+min(n.Ports, mostThreads):
 		return s.Local.Port - n.BasePort
 	}
 	return f.conns - 1

@@ -116,7 +116,7 @@ func (f *figures) counted(o *Options) counted {
 }
 
 // eachThread reports whether the documents list the threads.
-func eachThread(o *Options) bool { return o.Verbose || !o.Release.since(R140) }
+func eachThread(o *Options) bool { return (o.Verbose || !o.Release.since(R140)) && !o.NoThreads }
 
 // showRTT reports whether the documents have the round-trip time.
 func (f *figures) showRTT(o *Options) bool {

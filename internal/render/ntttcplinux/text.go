@@ -25,6 +25,8 @@ type Options struct {
 	Settings Settings
 	Verbose  bool // -V
 	Quiet    bool // -Q: no real-time lines
+	// NoThreads leaves out the rows of threads, which come with Verbose.
+	NoThreads bool
 	// Terminal: standard output is one that understands escapes, so each real-time line
 	// overwrites the one before. 1.4.0-tag and 1.3.4 always write escapes.
 	Terminal bool
@@ -35,7 +37,8 @@ type Options struct {
 	// = local.
 	Now  func() time.Time
 	Zone *time.Location
-	// Log gets every line with a time (-O); nil = none.
+	// Log gets every line with a time (-O), but those of the argument checks: they come
+	// before KindPrepared; nil = none.
 	Log io.Writer
 	// Err gets a line for each warning; nil drops them.
 	Err io.Writer
@@ -59,6 +62,7 @@ type Renderer struct {
 	counting bool            // a row of the measured time came
 	bannered bool
 	set      bool // the settings have been printed
+	logging  bool // the arguments are checked
 	finished bool
 
 	err error
@@ -66,7 +70,7 @@ type Renderer struct {
 
 // New returns a Renderer that writes to w. Call Close when the run is over.
 func New(w io.Writer, o Options) *Renderer {
-	r := &Renderer{w: w, o: o, told: map[string]bool{}, bannered: o.Again, set: o.Again}
+	r := &Renderer{w: w, o: o, told: map[string]bool{}, bannered: o.Again, set: o.Again, logging: o.Again}
 	r.fold()
 	return r
 }
@@ -83,6 +87,7 @@ func (r *Renderer) Banner() {
 // Event implements result.Sink.
 func (r *Renderer) Event(e result.Event) {
 	r.Banner()
+	r.logging = r.logging || e.Kind != result.KindMilestone
 	if e.Kind == result.KindInterval {
 		r.interval(e.Interval)
 		return
@@ -283,7 +288,7 @@ func (r *Renderer) now() time.Time {
 // write prints a line with a time: on the console and in the log.
 func (r *Renderer) write(s string) {
 	r.plain(s)
-	if r.o.Log == nil {
+	if r.o.Log == nil || !r.logging {
 		return
 	}
 	if _, err := io.WriteString(r.o.Log, s); err != nil && r.err == nil {

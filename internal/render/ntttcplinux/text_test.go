@@ -219,6 +219,47 @@ verbose mode:			 enabled
 	}
 }
 
+// TestLog: the log lacks banner, rulers, real-time lines and what the argument checks said.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	r := sample(result.Client)
+	r.Rows = []result.Interval{row(result.Client, 0, 1e8)}
+	r.Milestones = []result.Milestone{
+		{End: result.Client, Code: result.MilestoneLine, Stage: "before", Text: "clamped", Time: noon},
+		{End: result.Client, Code: result.MilestoneThreads, Stage: "run", Count: 2, Time: noon},
+	}
+	var log strings.Builder
+	got := render(t, r, ntttcplinux.Options{Log: &log, Verbose: true, NoThreads: true})
+	if !strings.HasPrefix(got, "NTTTCP for Linux 1.4.3\n"+line+"12:00:00 INFO: clamped\n*** sender role\n") || strings.Contains(got, "Thread\t") {
+		t.Errorf("%s", got)
+	}
+	if s := log.String(); !strings.HasPrefix(s, "12:00:00 INFO: 2 threads created\n12:00:00 INFO: Network activity") ||
+		strings.Contains(s, "---") || strings.Contains(s, "Real") || !strings.HasSuffix(s, ":12.00Gbps\n") {
+		t.Errorf("%s", s)
+	}
+}
+
+// TestHostileRun: a stored run may say anything; it takes neither memory nor the program.
+func TestHostileRun(t *testing.T) {
+	t.Parallel()
+	for _, end := range []result.End{result.Client, result.Server} {
+		for _, n := range []int{-5, 0, 1 << 40} {
+			r := sample(end)
+			r.NTTTCP.Ports, r.NTTTCP.Threads, r.NTTTCP.Connections, r.NTTTCP.BasePort = n, n, n, n
+			r.Streams[0].Thread, r.Streams[1].Sender.End = &n, -3
+			for _, o := range []ntttcplinux.Options{{Verbose: true}, {Verbose: true, Release: ntttcplinux.R134}} {
+				if got := render(t, r, o); strings.Count(got, "\n") > 60 {
+					t.Errorf("%d lines", strings.Count(got, "\n"))
+				}
+				var b strings.Builder
+				if err := errors.Join(ntttcplinux.WriteXML(&b, r, o), ntttcplinux.WriteJSON(&b, r, o)); err != nil || b.Len() > 20000 {
+					t.Errorf("%v, %d bytes", err, b.Len())
+				}
+			}
+		}
+	}
+}
+
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	for name, printed := range map[string]string{"": "1.4.3", "1.4.3": "1.4.3", "1.4.0": "1.4.0", "1.4.0-tag": "1.4.0", "1.3.4": "1.3.4"} {

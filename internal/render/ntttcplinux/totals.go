@@ -10,7 +10,7 @@ import (
 func (f *figures) totals(o *Options) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if o.Verbose {
+	if o.Verbose && !o.NoThreads {
 		add("\tThread\tTime(s)\tThroughput")
 		add("\t======\t=======\t==========")
 		for i, t := range f.threads {

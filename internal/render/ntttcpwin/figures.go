@@ -26,6 +26,7 @@ type thread struct {
 	bytes   int64
 	ios     int64
 	late    latency
+	estats  []result.EStats
 }
 
 // latency is of calls, ns.
@@ -53,6 +54,9 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
+// mostThreads bounds the table of threads: a stored run may say anything.
+const mostThreads = 1 << 16
+
 func figuresOf(r *result.Run, s Settings) *figures {
 	f := &figures{run: r, host: r.Machines.Of(r.End), length: s.BufferLength}
 	d := result.Up
@@ -79,13 +83,13 @@ func figuresOf(r *result.Run, s Settings) *figures {
 		}
 		f.known = true
 		n := next
-		if st.Thread != nil {
-			n = max(*st.Thread, 0)
+		if st.Thread != nil && *st.Thread >= 0 && *st.Thread < mostThreads {
+			n = *st.Thread
 		}
 		next = n + 1
 		f.count(n, st, own)
 	}
-	if n := s.threads(r); f.known && len(f.thread) < n {
+	if n := min(s.threads(r), mostThreads); f.known && len(f.thread) < n {
 		f.thread = append(f.thread, make([]thread, n-len(f.thread))...)
 	}
 	f.real = end - start
@@ -101,6 +105,7 @@ func (f *figures) count(n int, st *result.Stream, own *result.Total) {
 	}
 	t := &f.thread[n]
 	t.seconds = max(t.seconds, own.Seconds())
+	t.estats = append(t.estats, st.EStats...)
 	t.bytes += own.Bytes
 	f.bytes += own.Bytes
 	if st.IO == nil {

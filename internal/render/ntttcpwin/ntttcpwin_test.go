@@ -259,6 +259,47 @@ func TestVerbose(t *testing.T) {
 	}
 }
 
+// TestEStats: what -es read stands within the threads.
+func TestEStats(t *testing.T) {
+	t.Parallel()
+	r := composed()
+	r.Streams[1].EStats = []result.EStats{{Moment: "Measurement_Begin", Structures: []result.EStatsStructure{
+		{Name: "TCP_ESTATS_SND_CONG_ROS_v0", Properties: []result.EStatsProperty{{Name: "LimCwnd", Value: "4294901760"}}},
+	}}, {Moment: "Measurement_End"}}
+	const want = `>65536.000</avg_bytes_per_compl>
+		<estats type="Measurement_Begin">
+			<structure name="TCP_ESTATS_SND_CONG_ROS_v0">
+				<property name="LimCwnd" value="4294901760"/>
+			</structure>
+		</estats>
+		<estats type="Measurement_End">
+		</estats>
+	</thread>
+	<total_bytes`
+	if doc := document(t, r, ntttcpwin.Options{}); !strings.Contains(doc, want) {
+		t.Errorf("%s", doc)
+	}
+}
+
+// TestRealtime: a line for each whole interval of the measured time of this end.
+func TestRealtime(t *testing.T) {
+	t.Parallel()
+	r := composed()
+	for i, end := range []result.End{result.Client, result.Client, result.Server, result.Client} {
+		r.Rows = append(r.Rows, result.Interval{
+			End: end, Index: i, Start: float64(i), Stop: float64(i + 1), Omitted: i == 0, Partial: i == 3,
+			Sums: []result.IntervalSum{{Direction: result.Up, Bytes: int64(100+i) << 20}},
+		})
+	}
+	const head = "Copyright Version 5.40\nNetwork activity progressing...\n"
+	if got, want := render(t, r, ntttcpwin.Options{Realtime: true, XML: true}), head+"Real-time throughput(MB/s): 101.000\n"; got != want {
+		t.Errorf("%q", got)
+	}
+	if got := render(t, r, ntttcpwin.Options{XML: true}); got != head {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	r := composed()

@@ -26,6 +26,8 @@ type Options struct {
 	NoThreads bool // -hpt: no rows of threads, in the XML neither
 	XML       bool // -xml: a document instead of the tables (WriteXML)
 	CRLF      bool // lines end as on Windows
+	// Realtime prints a line for each interval, which the original cannot.
+	Realtime bool
 	// Again: the process has introduced itself already.
 	Again bool
 	// Now is the clock for -v's messages that the run has no time for; nil takes the time of
@@ -70,6 +72,7 @@ func (r *Renderer) Event(e result.Event) {
 	if e.Kind == result.KindInterval {
 		if e.Interval.End == r.run.End {
 			r.start()
+			r.interval(e.Interval)
 		}
 		return
 	}
@@ -132,6 +135,18 @@ func (r *Renderer) start() {
 		r.started = true
 		r.message("Network activity progressing...")
 	}
+}
+
+// interval prints the rate of one report of the measured time.
+func (r *Renderer) interval(iv *result.Interval) {
+	if !r.o.Realtime || iv.Omitted || iv.Partial {
+		return
+	}
+	var bytes int64
+	for _, s := range iv.Sums {
+		bytes += s.Bytes
+	}
+	r.message(fmt.Sprintf("Real-time throughput(MB/s): %.3f", result.PerSecond(bytes, iv.Stop-iv.Start)/mib))
 }
 
 func (r *Renderer) finish() {

@@ -138,7 +138,23 @@ func (x *xmlWriter) thread(f *figures, s Settings, i int, t thread) {
 	x.element(2, "throughput", "Bps", "%.1f", rate)
 	x.element(2, "avg_bytes_per_compl", "B", "%.3f", ratio(float64(t.bytes), float64(t.ios)))
 	x.latency(2, s, t.late)
+	for _, e := range t.estats {
+		x.estats(e)
+	}
 	x.raw("\t</thread>")
+}
+
+// estats writes what -es read of a thread's connection at one moment.
+func (x *xmlWriter) estats(e result.EStats) {
+	x.raw(`		<estats type="%s">`, escape(e.Moment))
+	for _, s := range e.Structures {
+		x.raw(`			<structure name="%s">`, escape(s.Name))
+		for _, p := range s.Properties {
+			x.raw(`				<property name="%s" value="%s"/>`, escape(p.Name), escape(p.Value))
+		}
+		x.raw("\t\t\t</structure>")
+	}
+	x.raw("\t\t</estats>")
 }
 
 func (x *xmlWriter) latency(depth int, s Settings, l latency) {
