@@ -47,9 +47,18 @@ func TestRows(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	for _, id := range []string{"T1", "T2", "T3", "T4", "T5/64", "T6/4", "T6z/16", "T6s/64", "T7a", "T7b", "N1"} {
+	must := map[string]bool{}
+	for _, r := range rows() {
+		must[r.id] = r.must
+	}
+	for _, id := range []string{"T1", "T2", "T3", "T4", "T5/64", "T6/4", "T6z/16", "T6s/64", "T7a", "T7b", "N1", "U1", "U2", "U3", "U3g", "U4", "U5/1", "U5/5", "U5/10"} {
 		if !seen[id] {
 			t.Errorf("no row %s", id)
+		}
+	}
+	for _, id := range []string{"T2", "T5/4", "T7a", "U1", "U5/1", "U5/5", "U5/10"} {
+		if !must[id] {
+			t.Errorf("row %s need not reach its gate", id)
 		}
 	}
 }

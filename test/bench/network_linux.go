@@ -73,51 +73,123 @@ func (n *network) close() error {
 	return errors.Join(errs...)
 }
 
-// frame is what every packet carries beside payload: Ethernet (loopback has the same
-// 14 bytes), IPv4, TCP with timestamps. A super-packet that was not cut counts as one.
-const frame = 14 + 20 + 20 + 12
+// What every packet carries beside payload: Ethernet (loopback has the same 14 bytes) and
+// IPv4 with TCP and time stamps, or with UDP. A super-packet that was not cut counts as one.
+const (
+	frame    = 14 + 20 + 20 + 12
+	frameUDP = 14 + 20 + 8
+)
 
-// received reads the payload that came in on the server's interface so far.
-func (n *network) received() (int64, error) {
-	var data []byte
-	err := inside(n.server, func() (err error) {
-		data, err = os.ReadFile("/proc/thread-self/net/dev")
+// counters are the kernel's, of the server's namespace.
+type counters struct {
+	bytes, packets int64 // in on the interface, with frames
+	// UDP messages that a program read, and that none did: the socket was full or gone. A
+	// message is a datagram, or a super-packet if the socket takes those.
+	read, unread int64
+}
+
+func (c counters) since(b counters) counters {
+	return counters{c.bytes - b.bytes, c.packets - b.packets, c.read - b.read, c.unread - b.unread}
+}
+
+// count takes over what arrived. What a UDP program read of it is known in messages: all
+// data messages of a run are of one length.
+func (r *outcome) count(c counters, l load) {
+	if !l.udp {
+		r.bytes = c.bytes - frame*c.packets
+		return
+	}
+	arrived := c.bytes - frameUDP*c.packets
+	if c.read+c.unread > 0 {
+		r.dropped = float64(c.unread) / float64(c.read+c.unread)
+	}
+	r.bytes = int64(float64(arrived) * (1 - r.dropped))
+	if l.size > 0 && c.packets > 0 {
+		r.perPacket = float64(arrived) / float64(c.packets) / float64(l.size)
+	}
+}
+
+// received reads the counters.
+func (n *network) received() (c counters, err error) {
+	var dev, snmp []byte
+	err = inside(n.server, func() (err error) {
+		if dev, err = os.ReadFile("/proc/thread-self/net/dev"); err != nil {
+			return err
+		}
+		snmp, err = os.ReadFile("/proc/thread-self/net/snmp")
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return c, err
 	}
-	for line := range strings.Lines(string(data)) {
-		dev, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok || dev != n.dev {
+	if c.bytes, c.packets, err = interfaceCounters(dev, n.dev); err != nil {
+		return c, err
+	}
+	c.read, c.unread, err = udpCounters(snmp)
+	return c, err
+}
+
+// interfaceCounters reads /proc/net/dev.
+func interfaceCounters(text []byte, dev string) (bytes, packets int64, err error) {
+	for line := range strings.Lines(string(text)) {
+		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok || name != dev {
 			continue
 		}
 		f := strings.Fields(rest)
-		bytes, err := strconv.ParseInt(f[0], 10, 64)
-		if err != nil {
-			return 0, err
+		if bytes, err = strconv.ParseInt(f[0], 10, 64); err != nil {
+			return 0, 0, err
 		}
-		packets, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		return bytes - frame*packets, nil
+		packets, err = strconv.ParseInt(f[1], 10, 64)
+		return bytes, packets, err
 	}
-	return 0, fmt.Errorf("no interface %s", n.dev)
+	return 0, 0, fmt.Errorf("no interface %s", dev)
+}
+
+// udpCounters reads the two Udp lines of /proc/net/snmp: names, then values.
+func udpCounters(text []byte) (read, unread int64, err error) {
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) == 0 || f[0] != "Udp:" {
+			continue
+		}
+		if names == nil {
+			names = f
+			continue
+		}
+		for i, name := range names[:min(len(names), len(f))] {
+			into := map[string]*int64{"InDatagrams": &read, "InErrors": &unread, "NoPorts": &unread}[name]
+			if into == nil {
+				continue
+			}
+			v, err := strconv.ParseInt(f[i], 10, 64)
+			if err != nil {
+				return 0, 0, err
+			}
+			*into += v
+		}
+		return read, unread, nil
+	}
+	return 0, 0, errors.New("no UDP counters")
 }
 
 // listening reports whether something in the server's namespace listens on the port.
-func (n *network) listening(port int) bool {
+func (n *network) listening(port int, udp bool) bool {
 	want, found := fmt.Sprintf(":%04X", port), false
+	files, state := []string{"tcp", "tcp6"}, "0A"
+	if udp {
+		files, state = []string{"udp", "udp6"}, "07"
+	}
 	_ = inside(n.server, func() error {
-		for _, f := range []string{"tcp", "tcp6"} {
+		for _, f := range files {
 			data, err := os.ReadFile("/proc/thread-self/net/" + f)
 			if err != nil {
 				return err
 			}
 			for line := range strings.Lines(string(data)) {
 				w := strings.Fields(line)
-				found = found || len(w) > 3 && strings.HasSuffix(w[1], want) && w[3] == "0A"
+				found = found || len(w) > 3 && strings.HasSuffix(w[1], want) && w[3] == state
 			}
 		}
 		return nil

@@ -168,6 +168,11 @@ type outcome struct {
 	ownClient, ownSrv   int64 // RssAnon while the traffic ran
 	clientOut           []byte
 	foreign             float64 // share of the machine that others used
+
+	// Of UDP.
+	dropped   float64 // share of what arrived that no program read
+	perPacket float64 // datagrams that a packet held at the receiver's interface; 0 = not known
+	seen      *seen   // by a capture, where one was asked for
 }
 
 func (r outcome) perGB() float64 { return r.cpu.Seconds() / (float64(r.bytes) / 1e9) }
@@ -197,10 +202,14 @@ func (b *runner) ends() (client, server int) {
 }
 
 // run runs one test of c.
-func (b *runner) run(c command, streams int) (outcome, error) {
-	r, err := b.try(c, params{host: b.net.host, seconds: b.o.seconds, streams: streams})
+func (b *runner) run(c command, streams int, l load) (outcome, error) {
+	return b.play(c, params{host: b.net.host, seconds: b.o.seconds, streams: streams, load: l})
+}
+
+func (b *runner) play(c command, p params) (outcome, error) {
+	r, err := b.try(c, p)
 	if err != nil {
-		return r, fmt.Errorf("%s with %d streams: %w", c.name, streams, err)
+		return r, fmt.Errorf("%s with %d streams: %w", c.name, p.streams, err)
 	}
 	return r, nil
 }
@@ -219,14 +228,19 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	soft := softirqd()
 	busy, all := machineBusy()
 	path := []string{b.tools.path[c.tool]}
-	srv, err := spawn(b.net.server, cpuServer, time.Now().Add(p.during()), join(path, c.server(port, p)))
+	srv, err := spawn(b.net.server, cpuServer, time.Now().Add(p.during()), join([]string{b.tools.path[c.serving()]}, c.server(port, p)))
 	if err != nil {
 		return outcome{}, err
 	}
 	defer srv.kill()
-	if err := b.waitListening(srv, c.listens(port)); err != nil {
+	if err := b.waitListening(srv, c.listens(port), c.udpServer); err != nil {
 		return outcome{}, err
 	}
+	watch, err := b.watch(c, p, port)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer watch.end()
 	cli, err := spawn(b.net.client, cpuClient, time.Now().Add(p.during()), join(path, c.client(port, p)))
 	if err != nil {
 		return outcome{}, err
@@ -239,15 +253,20 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	} else if err := srv.wait(patience(p)); err != nil {
 		return outcome{}, fmt.Errorf("server: %w: %s%s", err, tail(&srv.out), tail(&srv.err))
 	}
+	seen, err := watch.end()
+	if err != nil {
+		return outcome{}, err
+	}
 	r := outcome{
-		seconds: p.seconds, cpu: cli.cpu() + srv.cpu() + softirqd() - soft, clientOut: cli.out.Bytes(),
+		seen: seen, seconds: p.seconds, cpu: cli.cpu() + srv.cpu() + softirqd() - soft, clientOut: cli.out.Bytes(),
 		peakClient: cli.peak.Load(), peakSrv: srv.peak.Load(), ownClient: cli.own.Load(), ownSrv: srv.own.Load(),
 	}
 	after, err := b.net.received()
 	if err != nil {
 		return outcome{}, err
 	}
-	if r.bytes = after - before; r.bytes <= 0 {
+	r.count(after.since(before), p.load)
+	if r.bytes <= 0 {
 		return outcome{}, errors.New("nothing arrived")
 	}
 	busyNow, allNow := machineBusy()
@@ -270,8 +289,8 @@ func tail(b *bytes.Buffer) []byte {
 	return s[max(0, len(s)-500):]
 }
 
-func (b *runner) waitListening(p *process, port int) error {
-	for deadline := time.Now().Add(10 * time.Second); !b.net.listening(port); {
+func (b *runner) waitListening(p *process, port int, udp bool) error {
+	for deadline := time.Now().Add(10 * time.Second); !b.net.listening(port, udp); {
 		select {
 		case <-p.exited:
 			return fmt.Errorf("server: %w: %s%s", p.status, tail(&p.out), tail(&p.err))

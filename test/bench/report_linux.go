@@ -17,6 +17,7 @@ type report struct {
 	tools   toolset
 	lines   []line
 	figures []figure
+	paces   []pace
 	begun   time.Time
 	ended   time.Time
 }
@@ -51,14 +52,48 @@ func (r *report) add(l line) {
 		fmt.Printf("%-4s %-14s %s: not measured: %s\n", l.net, l.id, l.title, l.note)
 		return
 	}
-	fmt.Printf("%-4s %-14s %s: %.2f (%.2f–%.2f)%s; %.3f against %.3f CPU-s/GB; %.1f against %.1f Gbit/s; others %.0f %%\n",
-		l.net, l.id, l.title, l.ratio, l.low, l.high, l.verdict(), l.oursGB, l.peerGB, l.oursGbit, l.peerGbit, 100*l.foreign)
+	fmt.Printf("%-4s %-14s %s: %.2f (%.2f–%.2f)%s; %.3f against %.3f CPU-s/GB; %.1f against %.1f Gbit/s%s; others %.0f %%\n",
+		l.net, l.id, l.title, l.ratio, l.low, l.high, l.verdict(), l.oursGB, l.peerGB, l.oursGbit, l.peerGbit, l.datagrams(), 100*l.foreign)
+}
+
+// datagrams adds what only UDP rows have.
+func (l line) datagrams() string {
+	if !l.load.udp {
+		return ""
+	}
+	s := fmt.Sprintf("; not read %.2g against %.2g %%", 100*l.oursDropped, 100*l.peerDropped)
+	if l.load.size > 0 {
+		s += fmt.Sprintf("; %.3g against %.3g Mpps", l.mpps(l.oursGbit), l.mpps(l.peerGbit))
+	}
+	return s + l.uncut("; ")
+}
+
+func (l line) mpps(gbit float64) float64 { return gbit * 1e3 / 8 / float64(l.load.size) }
+
+// uncut says whose super-packets reached the receiver whole. On a NIC they are cut, and a
+// datagram costs more than here.
+func (l line) uncut(before string) string {
+	var who []string
+	for _, side := range []struct {
+		name string
+		n    float64
+	}{{"fullbore", l.oursPacket}, {"peer", l.peerPacket}} {
+		if side.n > 1.5 {
+			who = append(who, fmt.Sprintf("%s %.0f a packet", side.name, side.n))
+		}
+	}
+	if who == nil {
+		return ""
+	}
+	return before + "never cut: " + strings.Join(who, ", ")
 }
 
 func (l line) verdict() string {
 	switch {
 	case l.gate == 0:
 		return ""
+	case !l.kept():
+		return fmt.Sprintf(" rate MISSED: %.2f of %g Gbit/s", l.oursGbit, l.load.gbit())
 	case l.ratio >= l.goal:
 		return fmt.Sprintf(" goal %.2f reached", l.goal)
 	case l.ratio >= l.gate:
@@ -86,6 +121,9 @@ func (f figure) text() string {
 	if f.passed() {
 		word = "passed"
 	}
+	if f.unfit != "" {
+		word = "machine unfit: " + oneLine(f.unfit)
+	}
 	if f.atLeast {
 		bound = "≥"
 	}
@@ -98,7 +136,12 @@ func (r *report) end(t time.Time) { r.ended = t }
 // veth they are shown.
 func (r *report) code() int {
 	for _, l := range r.lines {
-		if l.must && l.net == "lo" && (l.note != "" || l.ratio < l.gate) {
+		if l.must && l.net == "lo" && !l.passed() {
+			return 1
+		}
+	}
+	for _, p := range r.paces {
+		if p.net == "lo" && !p.passed() {
 			return 1
 		}
 	}
@@ -120,6 +163,8 @@ func (r *report) markdown() string {
 	p("# Benchmarks")
 	p("")
 	p("Written by `make bench` on %s. %s. Programs: %s.", r.begun.UTC().Format("2006-01-02"), machine(), r.tools.list())
+	p("It needs root, for namespaces; peers are found on PATH or by `IPERF3 IPERF NUTTCP NTTTCP ETHR`. Some rows only:")
+	p("`go run ./test/bench -rows '^(U|P1|P2|pace|free)' -nets lo`.")
 	p("")
 	p("Whole programs, in turn (A B A B …), %g s a run, %s, in network namespaces of", r.o.seconds, placed)
 	p("their own, cubic. CPU-s/GB: user and system time of both processes plus the kernel's packet threads, per")
@@ -127,6 +172,10 @@ func (r *report) markdown() string {
 	p("peer ÷ fullbore; above 1 fullbore costs less; lowest and highest pair in brackets. No run was dropped. *Others*:")
 	p("share of the machine that everything else used meanwhile (median). Rates depend on what else ran; compare")
 	p("ratios. Rows in bold must reach their gate over loopback.")
+	p("")
+	p("UDP counts what the receiving program read: the interface's bytes, less the share that the kernel's UDP counters")
+	p("have as dropped at the socket (*not read*). Rows of a rate: fullbore ÷ peer. *Never cut*: one packet at the")
+	p("receiver's interface held so many datagrams, as links without hardware pass super-packets on; a NIC cuts them.")
 	for _, net := range splitNets(r.o.nets) {
 		p("")
 		p("## Over %s", map[string]string{"lo": "loopback", "veth": "a veth pair"}[net])
@@ -134,14 +183,16 @@ func (r *report) markdown() string {
 		p("| row | what | fullbore | peer | ratio | gate | goal | fullbore CPU-s/GB | peer CPU-s/GB | fullbore Gbit/s | peer Gbit/s | peak MiB | others |")
 		p("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 		for _, l := range r.lines {
-			if l.net == net {
+			if l.net == net && !l.load.udp {
 				p("%s", l.markdown())
 			}
 		}
+		r.markdownUDP(net, p)
+		r.markdownPace(net, p)
 	}
 	if len(r.figures) > 0 {
 		p("")
-		p("## Scale, memory, start")
+		p("## Scale, memory, start, lateness, loss-free rate")
 		p("")
 		p("| row | what | figure |")
 		p("|---|---|---|")
@@ -168,11 +219,18 @@ func (l line) markdown() string {
 	}
 	if l.note != "" {
 		return fmt.Sprintf("| %s | %s | %s | %s | not measured: %s | %s | %s | | | | | | |",
-			bold(l.id, l.must), l.title, l.ours.name, l.peer.name, oneLine(l.note), gate, goal)
+			bold(l.id, l.must), l.title, l.ours.name, l.peers(), oneLine(l.note), gate, goal)
 	}
 	ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", l.ratio, l.low, l.high)
-	if l.gate > 0 && l.ratio < l.gate {
-		ratio += " below the gate"
+	ratio += l.missed()
+	if l.load.udp {
+		packets := "–"
+		if l.load.size > 0 {
+			packets = fmt.Sprintf("%.3g / %.3g", l.mpps(l.oursGbit), l.mpps(l.peerGbit))
+		}
+		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %.3f / %.3f | %.2f / %.2f | %s | %.2g / %.2g %% | %s | %.0f %% |",
+			bold(l.id, l.must), l.title, l.ours.name, l.peers(), ratio, gate, goal, l.oursGB, l.peerGB, l.oursGbit, l.peerGbit,
+			packets, 100*l.oursDropped, 100*l.peerDropped, l.uncut(""), 100*l.foreign)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %.3f | %.3f | %.1f | %.1f | %.1f / %.1f | %.0f %% |",
 		bold(l.id, l.must), l.title, l.ours.name, l.peer.name, ratio, gate, goal,
@@ -182,4 +240,42 @@ func (l line) markdown() string {
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.ReplaceAll(s[:min(len(s), 200)], "|", "/")
+}
+
+// peers names the ways that the peer was run.
+func (l line) peers() string {
+	s := l.peer.name
+	for _, c := range l.more {
+		s += " or " + c.name
+	}
+	return s
+}
+
+func (l line) missed() string {
+	switch {
+	case l.gate > 0 && l.ratio < l.gate:
+		return " below the gate"
+	case !l.kept():
+		return " below the rate"
+	}
+	return ""
+}
+
+// markdownUDP is the table of one network's UDP rows.
+func (r *report) markdownUDP(net string, p func(string, ...any)) {
+	head := false
+	for _, l := range r.lines {
+		if l.net != net || !l.load.udp {
+			continue
+		}
+		if !head {
+			head = true
+			p("")
+			p("UDP; pairs of figures are fullbore / peer:")
+			p("")
+			p("| row | what | fullbore | peer | ratio | gate | goal | CPU-s/GB | Gbit/s | Mpps | not read | never cut | others |")
+			p("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+		}
+		p("%s", l.markdown())
+	}
 }

@@ -22,6 +22,20 @@ type command struct {
 	stays bool
 	// offset: the server listens on port+offset first.
 	offset int
+	// server2 is the server's program where it is another than the client's.
+	server2 string
+	// udpServer: the server listens on UDP.
+	udpServer bool
+	// headers says how the client's datagrams are written.
+	wide, extended bool
+}
+
+// serving is the server's program.
+func (c command) serving() string {
+	if c.server2 != "" {
+		return c.server2
+	}
+	return c.tool
 }
 
 func (c command) listens(port int) int { return port + c.offset }
@@ -30,6 +44,8 @@ type params struct {
 	host    string // the server's address
 	seconds float64
 	streams int
+	load    load
+	capture bool // look at every datagram as it arrives
 }
 
 func (p params) time() string { return strconv.FormatFloat(p.seconds, 'f', -1, 64) }
@@ -172,8 +188,10 @@ func findTools(fullbore string) (toolset, error) {
 
 // missing says why a command cannot run, "" when it can.
 func (t toolset) missing(c command) string {
-	if t.path[c.tool] == "" {
-		return c.tool + " not found"
+	for _, tool := range []string{c.tool, c.serving()} {
+		if t.path[tool] == "" {
+			return tool + " not found"
+		}
 	}
 	if c.tool == "iperf3" {
 		for _, w := range c.needs {

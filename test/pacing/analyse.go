@@ -28,6 +28,7 @@ type Schedule struct {
 	Rate    int64 // payload bit/s
 	Size    int64 // payload bytes of a datagram
 	Planned int64 // datagrams a burst, as the sender plans; 0 = it has no plan
+	Begun   int64 // when datagram 1 was due; 0 = not known
 }
 
 // TimeOf is how long n datagrams take at the rate, ns.
@@ -54,7 +55,9 @@ type Report struct {
 	Excess   int   // bursts outside of more than the planned one and 1; 0 without a plan
 	Apart    int   // bursts in the spans apart
 	Delivery *Late // from the sender's stamp to the kernel's; nil without the sender's
-	Schedule *Late // of the first of each planned burst, beyond the most punctual
+	// Schedule is how late the first of each planned burst was; of an unknown beginning
+	// beyond the most punctual. nil without a plan.
+	Schedule *Late
 	first    int64
 }
 
@@ -140,17 +143,36 @@ func missing(in []Arrival) (n int64) {
 	return n
 }
 
+// Begins is when datagram 1 was due by what the sender wrote into the datagrams, given
+// how late, in seconds, it says that its most punctual burst was. It holds where nothing
+// was given up.
+func Begins(in []Arrival, s Schedule, least float64) int64 {
+	begun := int64(math.MaxInt64)
+	for _, a := range in {
+		if (a.Seq-1)%s.Planned == 0 {
+			begun = min(begun, a.Sent-int64(s.TimeOf(a.Seq-1)))
+		}
+	}
+	return begun - int64(least*1e9)
+}
+
 // times compares the stamps with each other and with the schedule.
 func (r *Report) times(in []Arrival, s Schedule) {
 	var delivery, schedule []float64
 	least := math.Inf(1)
+	if s.Begun != 0 {
+		least = float64(s.Begun-in[0].At) + s.TimeOf(r.first-1)
+	}
 	for _, a := range in {
 		if a.Sent != 0 {
 			delivery = append(delivery, float64(a.At-a.Sent))
 		}
-		if s.Planned > 0 && (a.Seq-r.first)%s.Planned == 0 {
+		if s.Planned > 0 && (a.Seq-1)%s.Planned == 0 {
 			l := float64(a.At-in[0].At) - s.TimeOf(a.Seq-r.first)
-			schedule, least = append(schedule, l), min(least, l)
+			schedule = append(schedule, l)
+			if s.Begun == 0 {
+				least = min(least, l)
+			}
 		}
 	}
 	for i := range schedule {

@@ -125,6 +125,21 @@ func TestLookTimes(t *testing.T) {
 	}
 }
 
+// With the sender's word of its least lateness the beginning is known, also from the
+// middle on, and lateness is no longer relative.
+func TestBegins(t *testing.T) {
+	s := Schedule{Rate: 11_200_000, Size: 1400, Planned: 1}
+	in := regular(s, 101, func(i int) int64 { return 30_000 + int64(i)*100 })[10:] // sent 5 µs before
+	s.Begun = Begins(in, s, 26e-6)
+	if want := int64(1e9); s.Begun != want {
+		t.Fatalf("begins at %d, want %d", s.Begun, want)
+	}
+	r, ok := Look(in, s, nil)
+	if !ok || math.Abs(r.Schedule.Least-31e-6) > 1e-9 || math.Abs(r.Schedule.Most-40e-6) > 1e-9 {
+		t.Errorf("%+v; want lateness 31 … 40 µs", r.Schedule)
+	}
+}
+
 func TestLookNeedsTwoBursts(t *testing.T) {
 	s := Schedule{Rate: 11_200_000, Size: 1400, Planned: 1}
 	for _, in := range [][]Arrival{nil, regular(s, 1, nil)} {
