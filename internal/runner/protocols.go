@@ -33,9 +33,10 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 }
 
 func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listener, newTest func(result.Addr) Hooks) error {
+	packets, err := r.packets(ctx, s, lns)
 	srv := &iperf3.Server{
 		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
-		Packets: r.packets(ctx, s, lns), Plain: r.Plain, OneSocket: r.OneSocket,
+		Packets: packets, NoPackets: err, Plain: r.Plain, OneSocket: r.OneSocket,
 		NewTest: func(remote result.Addr) iperf3.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {
@@ -60,19 +61,20 @@ func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listene
 
 // packets binds a UDP socket beside each listener. Where that fails the listener serves
 // without UDP, which is logged, and told to each client that wants it.
-func (r *Runner) packets(ctx context.Context, s plan.Serve, lns []net.Listener) []*osnet.PacketConn {
-	out := make([]*osnet.PacketConn, len(lns))
+func (r *Runner) packets(ctx context.Context, s plan.Serve, lns []net.Listener) (out []*osnet.PacketConn, why error) {
+	out = make([]*osnet.PacketConn, len(lns))
 	for i, ln := range lns {
 		pc, err := packetsBeside(ctx, s, ln)
 		if err != nil {
 			if r.Log != nil {
 				r.Log.Warn("no UDP here: UDP tests will be refused", "listener", ln.Addr().String(), "err", err)
 			}
+			why = err
 			continue
 		}
 		out[i] = pc
 	}
-	return out
+	return out, why
 }
 
 func packetsBeside(ctx context.Context, s plan.Serve, ln net.Listener) (*osnet.PacketConn, error) {

@@ -4,6 +4,7 @@ package fieldcases
 
 import (
 	"fmt"
+	"net"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -333,4 +334,20 @@ func TestFewDescriptors(t *testing.T) {
 	b.says(strings.ToLower(r.Stderr), "too many open files")
 	b.good("-n", "64K", "-P", "1")
 	b.until("no descriptor is left behind", func() bool { return descriptors(b, srv.Pid()) <= quiet })
+}
+
+// F44, the UDP side: a port that somebody else has for UDP serves TCP, and says why no UDP.
+func TestUDPPortTaken(t *testing.T) {
+	t.Parallel()
+	b := pair(t)
+	var other net.PacketConn
+	b.check(b.net.Far.Do(func() (err error) {
+		other, err = net.ListenPacket("udp", ":"+port)
+		return err
+	}))
+	defer other.Close()
+	srv := b.serve()
+	b.fails([]string{"unable to start stream listener: Address already in use"}, "-u", "-t", "1")
+	b.good("-n", "64K")
+	b.says(srv.Stderr(), "no UDP here", "port "+port+" is taken by another socket")
 }

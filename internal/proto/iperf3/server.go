@@ -59,6 +59,8 @@ type Server struct {
 	// sense, and Error follow); not for clients that are told busy, nor for strangers.
 	// nil = no hooks.
 	NewTest func(remote result.Addr) TestHooks
+	// NoPackets is why a listener has no socket in Packets: clients that want UDP are told.
+	NoPackets error
 	// OneSocket makes all UDP streams share the wildcard socket, as they do anyway where the
 	// system does not tell connected sockets on one port apart (Windows).
 	OneSocket bool

@@ -324,6 +324,11 @@ func (t *session) policy() error {
 	switch {
 	case p.Transport == plan.UDP && pol.File != "":
 		return &result.Error{Code: "refused", Number: codeUDPFile, Text: "refused: this server transfers a file, which UDP cannot"}
+	case p.Transport == plan.UDP && t.desk == nil && t.s.NoPackets != nil:
+		return &result.Error{
+			Code: "unsupported", Number: codeStreamListen, Errno: errnoOr(t.s.NoPackets, linuxEPROTONOSUPPORT),
+			Text: fmt.Sprintf("refused: this server has no UDP socket: %v", t.s.NoPackets),
+		}
 	case p.Transport != plan.TCP && (p.Transport != plan.UDP || t.desk == nil):
 		return &result.Error{
 			Code: "unsupported", Number: codeStreamListen, Errno: linuxEPROTONOSUPPORT,
