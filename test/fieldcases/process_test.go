@@ -4,8 +4,8 @@ package fieldcases
 
 import (
 	"fmt"
-	"net"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
