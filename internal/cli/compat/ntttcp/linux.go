@@ -38,6 +38,8 @@ type linuxParser struct {
 	lines       string
 	hideThreads bool   // -hpt
 	windowsWord string // a word that could be an option of the other dialect
+	addressed   bool   // an address was given
+	foreign     bool   // a word of LinuxWords was used
 	unclear     bool   // something was garbled, clamped, left over
 
 	server, client          bool
@@ -127,7 +129,7 @@ func (p *linuxParser) parse(args []string) (*Invocation, *Exit) {
 		}
 		if len(r.Rest) > 0 {
 			rest = append(rest, r.Rest...)
-		} else if unclearForm(r.Matches, args[i-used]) {
+		} else if unclearForm(args[i-used]) {
 			p.unclear = true
 		}
 	}
@@ -162,20 +164,15 @@ func next(table []getopt.Option, args []string) (getopt.Result, int) {
 	return r, 1
 }
 
-// unclearForm: word is a bundle of short options, or a value is glued to one that could
-// as well be a word of its own. Only lines without such are read as Linux's when the
-// dialect is another.
-func unclearForm(matches []getopt.Match, word string) bool {
+// unclearForm: word is a bundle of short options, or has a value glued to it that is no
+// address. Only lines without such are read as Linux's when the dialect is another: the
+// options of Windows' program look like that.
+func unclearForm(word string) bool {
 	if len(word) <= 2 || strings.HasPrefix(word, "--") {
 		return false
 	}
-	if len(matches) != 1 {
-		return true
-	}
-	value := word[2:]
-	_, number := atoi(value)
-	_, err := netip.ParseAddr(value)
-	return !number && !hasSuffix(value) && err != nil
+	_, err := netip.ParseAddr(word[2:])
+	return err != nil
 }
 
 // leftOver tells about words that the original ignores without saying so.
@@ -287,7 +284,7 @@ func orDefault(v string, given bool, def string) string {
 
 func (p *linuxParser) setAddress(v string, given bool) {
 	if given {
-		p.address, p.named = v, false
+		p.address, p.named, p.addressed = v, false, true
 	}
 }
 
@@ -332,7 +329,7 @@ func (p *linuxParser) setMapping(v string) {
 			}
 			p.cpu = n
 		case 2:
-			p.address, p.named = field, true
+			p.address, p.named, p.addressed = field, true, true
 		default:
 			p.log(levelError, textMappingFields)
 			p.unclear = true

@@ -128,6 +128,7 @@ func (p *linuxParser) foreignWord(args []string) int {
 	case !word.Optional:
 		return 0 // no value: as the original
 	}
+	p.foreign = true
 	spelling := word.Word
 	if given {
 		spelling += " " + value

@@ -173,7 +173,8 @@ func Parse(argv0 string, args []string, w World) (*Invocation, *Exit) {
 }
 
 // readAsLinux is a line that the Windows program refuses, if it is a clear one of the
-// Linux program: nothing left over, garbled, clamped or refused.
+// Linux program: nothing left over, garbled, clamped or refused; nor a line of the Windows
+// program that lacks its mapping.
 func readAsLinux(argv0 string, words []string, w World) (*linuxParser, *Invocation) {
 	if len(words) == 0 {
 		return nil, nil
@@ -182,7 +183,7 @@ func readAsLinux(argv0 string, words []string, w World) (*linuxParser, *Invocati
 	p.role = roleOf(argv0)
 	p.note("ntttcp.exe refuses this line; it is read as one of NTTTCP for Linux (" + dialectWord + " linux)")
 	inv, exit := p.parse(words)
-	if exit != nil || p.unclear {
+	if exit != nil || p.unclear || p.foreign && !p.addressed {
 		return nil, nil
 	}
 	return p, inv
@@ -195,6 +196,7 @@ type common struct {
 	n      plan.NTTTCP
 	out    Output
 	stderr string
+	said   map[string]bool // lines of stderr
 	daemon bool
 	hold   bool
 }
@@ -202,9 +204,14 @@ type common struct {
 // note is a line of ours on stderr, once each.
 func (c *common) note(text string) {
 	line := "ntttcp: " + text + "\n"
-	if !strings.Contains(c.stderr, line) {
-		c.stderr += line
+	if c.said[line] {
+		return
 	}
+	if c.said == nil {
+		c.said = map[string]bool{}
+	}
+	c.said[line] = true
+	c.stderr += line
 }
 
 // done completes what both dialects do in the same way.

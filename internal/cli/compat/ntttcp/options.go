@@ -42,8 +42,6 @@ type Option struct {
 	WindowsOnly bool
 }
 
-const whyAtoi = "a number with junk behind it is read as the original does, and said"
-
 // LinuxOptions is the table of ntttcp-for-linux 1.4.3, in the order of its help.
 var LinuxOptions = []Option{
 	{Name: "-r", Meta: "address", Optional: true, Role: Receiver, Help: "be the receiver, listening on address", Limits: "default all of this machine's", Status: Differs, Why: "an address of another machine: listens on all of its own and says so (original: exit 23)"},
@@ -53,9 +51,9 @@ var LinuxOptions = []Option{
 	{Name: "-L", Role: SenderOnly, Since: "1.3.0", Help: "this sender is the last: start all", Status: Done},
 	{Name: "-e", Role: Receiver, Help: "wait with epoll instead of select", Status: Differs, Why: "accepted; waiting is done in one way, which has no limit of 1024 files; on a sender it is ignored and said"},
 	{Name: "-H", Role: Receiver, Since: "1.3.1", Help: "take tests until Ctrl-C", Limits: "default one", Status: Differs, Why: "on a sender it is ignored and said"},
-	{Name: "-P", Meta: "ports", Role: Both, Help: "number of receiver ports", Limits: "1 to 512, default 16; clamped", Status: Differs, Why: whyAtoi},
+	{Name: "-P", Meta: "ports", Role: Both, Help: "number of receiver ports", Limits: "1 to 512, default 16; clamped", Status: Done},
 	{Name: "-a", Meta: "address", Role: SenderOnly, Since: "1.4.1", Help: "source address; also binds to its interface", Status: Differs, Why: "with a number, or nothing, it is Windows' -a: no effect, and said"},
-	{Name: "-n", Meta: "threads", Role: Sender, Help: "sending threads per port", Limits: "1 to 25600, default 4; clamped", Status: Differs, Why: whyAtoi},
+	{Name: "-n", Meta: "threads", Role: Sender, Help: "sending threads per port", Limits: "1 to 25600, default 4; clamped", Status: Done},
 	{Name: "-l", Meta: "connections", Role: Sender, Since: "1.3.2", Help: "connections per thread", Limits: "1 to 1000, default 1; clamped", Status: Differs, Why: "with a unit (-l 64K) it is Windows' length, as -b (original: 64 connections)"},
 	{Name: "-6", Role: Both, Help: "IPv6", Limits: "default IPv4", Status: Differs, Why: "with -u too (original: hangs)"},
 	{Name: "-u", Role: Both, Help: "UDP", Limits: "default TCP", Status: Done},
@@ -63,9 +61,9 @@ var LinuxOptions = []Option{
 	{Name: "-f", Meta: "port", Optional: true, Role: Sender, Since: "1.2.0", Help: "first source port, the others follow", Limits: "default any; 25001 without a value, or for one up to 1024", Status: Differs, Why: "where the ports do not suffice any are taken, and said (original: those connections never come); on a receiver it is ignored and said"},
 	{Name: "-b", Meta: "size", Role: Both, Help: "bytes per call or datagram, n[KMG] of 1024", Limits: "default 64K for a receiver, 128K for a sender; UDP at most 65507", Status: Differs, Why: "0, a negative size and more than 64M are refused, exit 255"},
 	{Name: "-B", Meta: "rate", Role: Sender, Since: "1.4.0", Help: "limit of the rate in bit/s, all connections together, n[KMG] of 1000", Status: Differs, Why: "paced, not waited for with full CPU; a rate that cannot be read is refused; on a receiver it is ignored and said"},
-	{Name: "-W", Meta: "seconds", Role: Both, Since: "1.3.4", Help: "warm-up, not counted", Limits: "default 0", Status: Differs, Why: whyAtoi},
-	{Name: "-t", Meta: "seconds", Role: Both, Help: "length of the test", Limits: "default 60; 0 = until Ctrl-C", Status: Differs, Why: whyAtoi},
-	{Name: "-C", Meta: "seconds", Role: Both, Since: "1.3.4", Help: "cool-down, not counted", Limits: "default 0", Status: Differs, Why: whyAtoi},
+	{Name: "-W", Meta: "seconds", Role: Both, Since: "1.3.4", Help: "warm-up, not counted", Limits: "default 0", Status: Done},
+	{Name: "-t", Meta: "seconds", Role: Both, Help: "length of the test", Limits: "default 60; 0 = until Ctrl-C", Status: Done},
+	{Name: "-C", Meta: "seconds", Role: Both, Since: "1.3.4", Help: "cool-down, not counted", Limits: "default 0", Status: Done},
 	{Name: "-N", Role: Both, Help: "no synchronisation: send as soon as the connections are up", Status: Differs, Why: "the receiver does not need it: it goes by where the first connection lands"},
 	{Name: "-O", Meta: "file", Optional: true, Role: Both, Since: "1.4.0", Help: "write the log lines into a file too", Limits: "default " + linuxLog, Status: Done},
 	{Name: "-x", Meta: "file", Optional: true, Role: Both, Since: "1.3.1", Help: "write the result as XML", Limits: "default " + linuxXML, Status: Differs, Why: "names are escaped; a file that cannot be written ends the program before the test"},
