@@ -32,6 +32,7 @@ var Rooms = []Room{
 	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},
 	{"internal/proto/probe", 2, nil, nil, "probe datagrams and round trips: pure, shared by protocols that carry them"},
 	{"internal/proto/iperf3", 3, nil, nil, "a protocol never sees another"},
+	{"internal/proto/ntttcp", 3, nil, nil, "a protocol never sees another"},
 	{"internal/render/goldentest", 1, nil, []string{"github.com/google/go-cmp"}, "test helper: format classes"},
 	{"internal/render/cjson", 1, nil, nil, "spelling of JSON as the C library has it: std only"},
 	{"internal/render/iperf3view", 1, nil, nil, "which rows and numbers iperf3 would show: shared by its two spellings"},

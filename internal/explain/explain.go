@@ -139,8 +139,8 @@ func All() []Topic {
 		tables [][]Topic
 	}{
 		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
-		{Notice, [][]Topic{notices, udpNotices}},
-		{Error, [][]Topic{errorCodes}},
+		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices}},
+		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags}},
 		{Check, [][]Topic{checks}},

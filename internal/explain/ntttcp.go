@@ -1,0 +1,43 @@
+package explain
+
+// ntttcpNotices are those of NTTTCP tests.
+var ntttcpNotices = []Topic{
+	{
+		Word: "block-clamped",
+		Text: "The buffer of a call (-b, -l) is longer than what is moved at once, 1 MiB: it is moved in pieces of that size. Larger calls would not be faster.",
+	},
+	{
+		Word: "last-client-alone",
+		Text: "A sender was started as the last of several (-L), but the receiver does not wait for several (-M). The original refuses such a sender; here its test runs, with it alone.",
+		Do:   "Start the receiver with -M to run several senders at one time.",
+	},
+	{
+		Word: "nothing-measured",
+		Text: "The warm-up (-W) is as long as the whole test cycle that both ends agreed on, so that no time is left to measure.",
+		Do:   "Give both ends the same -W, -t and -C: each end uses its own within the agreed cycle.",
+	},
+	{
+		Word: "sender-shorter",
+		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
+		Do:   "Give both ends the same times (-t, -W, -C).",
+	},
+}
+
+// ntttcpErrors are the codes of "error" that only NTTTCP tests have.
+var ntttcpErrors = []Topic{
+	{
+		Word: "no-data", Text: "The test was agreed on and no payload came through: the data ports are filtered, or the ends differ in ports or transport (-P, -p, -u).",
+		Do: "Open the data ports (5001 and up) as well as the one below them; give both ends the same -p, -P and -u.",
+	},
+	{
+		Word: "peer-vanished", Text: "The other end disappeared in mid-test without a word: its connections ended, or nothing moved any more. What was measured until then is kept.",
+		Do: "Look at that end's own messages; a stateful firewall that forgot the connections looks like this too.",
+	},
+	{
+		Word: "ports-refused", Text: "The receiver listens on some of the data ports and not on others. The text lists those that refused.",
+		Do: "Give both ends the same number of ports (-P, or the first number of -m).",
+	},
+	{
+		Word: "sender-interrupted", Text: "The sender ended the test before its time, and told so: it was interrupted. What was measured until then is kept.",
+	},
+}

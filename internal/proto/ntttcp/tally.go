@@ -1,0 +1,405 @@
+package ntttcp
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// tally counts received datagrams of one test: NTTTCP's carry nothing but their length
+// (linux §3.6), so there is no account of loss, order or delay, and a stream is whoever sends
+// from one address to one port. It has an Engine's life, but counts from the beginning, which
+// the first datagram is; whoever reads the sockets calls add.
+type tally struct {
+	warmup, duration time.Duration
+	interval         time.Duration
+	idle             time.Duration // so long a silence after the first datagram ends it; 0 = never
+	out              result.Sink
+	host             func() *result.HostSample
+
+	t0      time.Time
+	running atomic.Bool
+
+	fired    chan struct{}
+	fireOnce sync.Once
+	reason   traffic.Reason
+	halt     chan struct{}
+	haltOnce sync.Once
+	done     chan struct{} // the clock is gone; nil before Start
+
+	mu       sync.RWMutex // guards what follows
+	flows    map[datagramFlow]*tallied
+	list     []*tallied
+	measured bool
+	origin   int64 // ns since t0
+	nextRow  int64
+	index    int
+	stopped  int64 // 0 = counting
+	closed   bool  // the last row was made
+	final    *traffic.Totals
+}
+
+// datagramFlow tells streams apart.
+type datagramFlow struct {
+	port int // index of the socket
+	from netip.AddrPort
+}
+
+// tallied is one stream. The counters are the reader's, the marks the sampler's.
+type tallied struct {
+	view           result.Stream
+	bytes, packets atomic.Int64
+	last           atomic.Int64 // ns since t0
+	base, prev     tallyMark
+}
+
+type tallyMark struct{ at, bytes, packets int64 }
+
+func newTally(s schedule, interval, idle time.Duration, out result.Sink, host func() *result.HostSample) *tally {
+	t := &tally{
+		warmup: s.warmup, interval: interval, idle: idle, out: out, host: host,
+		t0: time.Now(), measured: s.warmup <= 0 && s.measured >= 0, nextRow: int64(interval),
+		fired: make(chan struct{}), halt: make(chan struct{}), flows: map[datagramFlow]*tallied{},
+	}
+	switch {
+	case s.measured < 0:
+		t.warmup = math.MaxInt64 / 2
+	case s.cooldown == 0:
+		t.duration = s.measured
+	}
+	t.running.Store(true)
+	return t
+}
+
+func (t *tally) now() int64 { return int64(time.Since(t.t0)) }
+
+// add counts a datagram of n bytes. local is the address it came to.
+func (t *tally) add(f datagramFlow, local result.Addr, n int) {
+	if !t.running.Load() {
+		return
+	}
+	t.mu.RLock()
+	s := t.flows[f]
+	t.mu.RUnlock()
+	now := t.now()
+	if s == nil {
+		s = t.open(f, local, now)
+	}
+	if s == nil {
+		return
+	}
+	s.bytes.Add(int64(n))
+	s.packets.Add(1)
+	s.last.Store(max(now, 1))
+}
+
+// maxTallied bounds the streams of one test: anybody can send from many ports.
+const maxTallied = 32768
+
+func (t *tally) open(f datagramFlow, local result.Addr, now int64) *tallied {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.flows[f]; s != nil || t.stopped != 0 || len(t.list) >= maxTallied {
+		return s
+	}
+	id := len(t.list) + 1
+	s := &tallied{view: result.Stream{
+		ID: id, Socket: id, Direction: result.Up, Local: local,
+		Remote: result.Addr{Host: f.from.Addr().Unmap().String(), Port: int(f.from.Port())},
+	}}
+	at := int64(0)
+	if t.measured {
+		at = t.origin
+	}
+	s.base, s.prev = tallyMark{at: at}, tallyMark{at: now}
+	if len(t.list) > 0 { // a row has one time for all
+		s.prev.at = t.list[0].prev.at
+	} else {
+		s.prev.at = at
+	}
+	t.flows[f] = s
+	t.list = append(t.list, s)
+	return s
+}
+
+// senders lists where datagrams came from.
+func (t *tally) senders() []netip.AddrPort {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]netip.AddrPort, 0, len(t.flows))
+	for f := range t.flows {
+		out = append(out, f.from)
+	}
+	return out
+}
+
+// views describes the streams so far.
+func (t *tally) views() []result.Stream {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make([]result.Stream, len(t.list))
+	for i, s := range t.list {
+		out[i] = s.view
+	}
+	return out
+}
+
+// Start begins the rows. The count began when t was made.
+func (t *tally) Start() {
+	t.done = make(chan struct{})
+	go t.clock()
+}
+
+func (t *tally) fire(r traffic.Reason) {
+	t.fireOnce.Do(func() {
+		t.reason = r
+		close(t.fired)
+	})
+}
+
+// clock is the sampling goroutine; it ends when halt is closed.
+func (t *tally) clock() {
+	defer close(t.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		row, next := t.tick(t.now())
+		t.emit(row)
+		timer.Reset(time.Duration(next - t.now()))
+		select {
+		case <-timer.C:
+		case <-t.halt:
+			return
+		}
+	}
+}
+
+// tick does what is due and returns when to be called next.
+func (t *tally) tick(now int64) (row *result.Interval, next int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped != 0 {
+		return nil, math.MaxInt64
+	}
+	end := int64(math.MaxInt64)
+	if t.measured && t.duration > 0 {
+		if end = t.origin + int64(t.duration); now >= end {
+			t.stop(now)
+			t.fire(traffic.Duration)
+			return nil, math.MaxInt64
+		}
+	}
+	switch {
+	case !t.measured && now >= int64(t.warmup):
+		row = t.row(now, false)
+		t.measured, t.origin, t.nextRow = true, now, now+int64(t.interval)
+		for _, s := range t.list {
+			s.base = s.prev
+		}
+	case now >= t.nextRow && (end == math.MaxInt64 || t.nextRow < end-int64(t.interval)/100):
+		row = t.row(now, false)
+	}
+	for t.nextRow <= now {
+		t.nextRow += int64(t.interval)
+	}
+	next = min(t.nextRow, end)
+	if !t.measured {
+		next = min(next, int64(t.warmup))
+	}
+	if t.idle > 0 {
+		if last := t.lastByte(); last > 0 {
+			if now >= last+int64(t.idle) {
+				t.fire(traffic.PeerClosed)
+			} else {
+				next = min(next, last+int64(t.idle))
+			}
+		}
+	}
+	return row, max(next, now+int64(time.Millisecond))
+}
+
+func (t *tally) lastByte() int64 {
+	var last int64
+	for _, s := range t.list {
+		last = max(last, s.last.Load())
+	}
+	return last
+}
+
+// stop ends the count at now. t.mu is held.
+func (t *tally) stop(now int64) {
+	if t.stopped != 0 {
+		return
+	}
+	t.running.Store(false)
+	t.stopped = max(now, 1)
+}
+
+func (t *tally) emit(row *result.Interval) {
+	if row == nil || t.out == nil {
+		return
+	}
+	if t.host != nil {
+		row.Host = t.host()
+	}
+	t.out.Event(result.Event{Kind: result.KindInterval, End: result.Server, T: seconds(t.now()), Interval: row})
+}
+
+// row makes the interval from the previous marks to now. t.mu is held.
+func (t *tally) row(now int64, last bool) *result.Interval {
+	origin := int64(0)
+	if t.measured {
+		origin = t.origin
+	}
+	iv := &result.Interval{End: result.Server, Index: t.index, Omitted: !t.measured, Streams: make([]result.StreamInterval, len(t.list))}
+	t.index++
+	sum := result.IntervalSum{Direction: result.Up, Stop: seconds(now - origin)}
+	var packets int64
+	for i, s := range t.list {
+		m := tallyMark{at: now, bytes: s.bytes.Load(), packets: s.packets.Load()}
+		n := m.packets - s.prev.packets
+		iv.Streams[i] = result.StreamInterval{
+			ID: s.view.ID, Socket: s.view.Socket, Start: seconds(s.prev.at - origin), Stop: seconds(now - origin),
+			Bytes: m.bytes - s.prev.bytes, Packets: &n,
+		}
+		packets += n
+		sum.Bytes += m.bytes - s.prev.bytes
+		s.prev = m
+	}
+	start := max(now-int64(t.interval), origin)
+	if len(iv.Streams) > 0 {
+		iv.Start, sum.Start = iv.Streams[0].Start, iv.Streams[0].Start
+	} else {
+		iv.Start, sum.Start = seconds(start-origin), seconds(start-origin)
+	}
+	iv.Stop = seconds(now - origin)
+	sum.Packets, sum.BPS = &packets, result.Rate(sum.Bytes, sum.Stop-sum.Start)
+	iv.Sums = []result.IntervalSum{sum}
+	iv.Partial = last && iv.Stop-iv.Start < 0.99*t.interval.Seconds()
+	return iv
+}
+
+// Wait is Engine.Wait.
+func (t *tally) Wait(ctx context.Context) (traffic.Reason, error) {
+	select {
+	case <-t.fired:
+		return t.reason, nil
+	case <-ctx.Done():
+		return traffic.Cancelled, context.Cause(ctx)
+	}
+}
+
+// StopSend has nothing to stop.
+func (t *tally) StopSend() {}
+
+// StopReceive ends the count. Datagrams carry no number, so what comes later cannot be told
+// from what is late.
+func (t *tally) StopReceive(bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done == nil {
+		return
+	}
+	now := t.now()
+	select {
+	case <-t.fired:
+		if t.reason == traffic.PeerClosed { // the silence that told so is no part of the test
+			now = max(t.lastByte(), t.prevEnd())
+		}
+	default:
+	}
+	t.stop(now)
+}
+
+// prevEnd is the end of the last row.
+func (t *tally) prevEnd() int64 {
+	if len(t.list) == 0 {
+		return t.origin
+	}
+	return t.list[0].prev.at
+}
+
+// Snapshot returns the totals so far.
+func (t *tally) Snapshot() traffic.Totals {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.totals(t.now())
+}
+
+// totals makes Totals of the counters now, or, once stopped and closed by a row, of its marks.
+func (t *tally) totals(now int64) traffic.Totals {
+	if t.final != nil {
+		return *t.final
+	}
+	if t.stopped != 0 {
+		now = t.stopped
+	}
+	out := traffic.Totals{Path: result.DataPath{Rx: "copy", Worker: "goroutine", Batch: "plain"}, Flows: make([]traffic.FlowTotal, len(t.list))}
+	origin := t.origin
+	if !t.measured {
+		origin = now
+	}
+	for i, s := range t.list {
+		m := tallyMark{bytes: s.bytes.Load(), packets: s.packets.Load()}
+		if t.closed { // what a reader still had in hand is in no row
+			m = s.prev
+		}
+		base := s.base
+		if !t.measured {
+			base = m
+		}
+		packets := m.packets - base.packets
+		out.Flows[i] = traffic.FlowTotal{
+			ID: s.view.ID, LastByte: seconds(s.last.Load() - origin), OmittedBytes: base.bytes,
+			Total: result.Total{End: seconds(now - origin), Bytes: m.bytes - base.bytes, Packets: &packets},
+		}
+	}
+	out.Elapsed = seconds(now - origin)
+	return out
+}
+
+// Finish stops the count, emits the last row and returns the totals.
+func (t *tally) Finish() traffic.Totals {
+	if t.done == nil {
+		return traffic.Totals{}
+	}
+	t.StopReceive(false)
+	t.haltOnce.Do(func() { close(t.halt) })
+	<-t.done
+	t.mu.Lock()
+	if t.final != nil {
+		defer t.mu.Unlock()
+		return *t.final
+	}
+	var row *result.Interval
+	if moved := t.stopped > t.prevEnd(); moved || t.rest() {
+		row = t.row(max(t.stopped, t.prevEnd()), true)
+	}
+	t.closed = true
+	f := t.totals(t.stopped)
+	t.final = &f
+	t.mu.Unlock()
+	t.emit(row)
+	return f
+}
+
+// rest reports that something came since the last row.
+func (t *tally) rest() bool {
+	for _, s := range t.list {
+		if s.packets.Load() != s.prev.packets {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends everything.
+func (t *tally) Close() { t.Finish() }
+
+func seconds(ns int64) float64 { return float64(ns) / float64(time.Second) }

@@ -1,0 +1,364 @@
+package ntttcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// schedule is what this end does with the agreed cycle, or its own without one.
+func (t *test) schedule() schedule {
+	c := t.r.c
+	scale := func(d time.Duration) time.Duration { return d * t.r.second / time.Second }
+	own := scale(c.Duration)
+	if c.Endless || c.Follow {
+		own = 0
+	}
+	t.mu.Lock()
+	agreed, asked, k := t.agreed, t.asked, t.kind
+	t.mu.Unlock()
+	switch {
+	case k == kindLinux && asked:
+		return scheduleOf(time.Duration(agreed)*t.r.second, scale(c.Warmup), own)
+	case c.Endless || c.Follow:
+		return schedule{warmup: scale(c.Warmup)}
+	}
+	return schedule{warmup: scale(c.Warmup), measured: own, cooldown: scale(c.Cooldown)}
+}
+
+// run is the test from its start to its last event. A fault of this program ends that one test
+// and no other.
+func (t *test) run(ctx context.Context, alone bool) {
+	defer t.r.ended(ctx, t)
+	defer t.abandon()
+	defer t.r.forget(t)
+	t.open()
+	defer t.finished()
+	err := t.guarded(ctx, alone)
+	if err != nil {
+		e := asError(ctx, err)
+		t.out.Event(result.Event{Kind: result.KindError, Err: e})
+		t.r.log.Warn("test", "test", t.number, "from", t.first.Host, "error", e.Code, "why", e.Text)
+	}
+}
+
+// open finds out who listens to the test's events.
+func (t *test) open() {
+	if t.r.NewTest != nil {
+		t.hooks = t.r.NewTest(t.first)
+	}
+	t.out = &emitter{out: t.hooks.Sink, end: result.Server}
+}
+
+// finished says that no event follows.
+func (t *test) finished() {
+	t.out.close()
+	if t.hooks.Done != nil {
+		t.hooks.Done()
+	}
+}
+
+// awaitParting waits until the senders have closed their sync connections, for they may still
+// have an E to say; not for long.
+func (t *test) awaitParting(ctx context.Context) {
+	timer := time.NewTimer(t.r.to.Parting)
+	defer timer.Stop()
+	for {
+		t.mu.Lock()
+		left := len(t.members) - t.gone
+		t.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-t.came:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *test) guarded(ctx context.Context, alone bool) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.r.log.Error("this program's fault, please report it", "test", t.number, "panic", p, "stack", string(debug.Stack()))
+			err = &result.Error{Code: "internal", Text: fmt.Sprintf("a fault of this program ended the test: %v", p)}
+		}
+	}()
+	return t.measure(ctx, alone)
+}
+
+// head describes the test.
+func (t *test) head(s schedule) result.Run {
+	c := t.r.c
+	c.Host = ""
+	var cycle *time.Duration
+	t.mu.Lock()
+	if t.kind == kindLinux && t.asked {
+		d := time.Duration(t.agreed) * time.Second
+		cycle = &d
+	}
+	facts := c.facts(false, cycle)
+	facts.NoSync = t.kind == kindUnsynced
+	if t.kind == kindWindows {
+		facts.Dialect = "windows"
+	}
+	t.mu.Unlock()
+	return result.Run{
+		NTTTCP: facts,
+		Schema: result.Schema, Tool: t.r.Tool, End: result.Server, Protocol: protocol, Started: result.Now(t.r.now()),
+		Test: c.test(s, 0), Hosts: result.Hosts{Server: t.r.Facts},
+		Wire: &result.Wire{AcceptedFrom: &result.Addr{Host: t.first.Host, Port: t.first.Port}, TestStarted: true, TestNumber: t.number},
+	}
+}
+
+// announce emits Connected and what is to be known before the data.
+func (t *test) announce(head result.Run, s schedule, alone bool) {
+	t.out.head(result.KindPrepared, head)
+	t.out.head(result.KindConnected, head)
+	c := t.r.c
+	own := c.Duration * t.r.second / time.Second
+	switch {
+	case c.Follow || c.Endless || head.NTTTCP.Cycle == nil:
+	case s.endless():
+		t.out.told(result.MilestoneCycle)
+	case s.cycle() > own:
+		t.out.tell(result.Milestone{Code: result.MilestoneCycle, Count: int64(s.cycle() / t.r.second)})
+	}
+	t.out.notices(t.r.clamped)
+	if alone && !c.Multi {
+		t.out.notice(result.Notice{
+			Code: "last-client-alone", Level: result.Info,
+			Text: "the sender is started as the last of several (-L), but this receiver does not wait for several (-M): the test runs with that one",
+		})
+	}
+	if t.others > 0 {
+		t.out.notice(result.Notice{
+			Code: "overlap", Level: result.Warn,
+			Text: fmt.Sprintf("this receiver runs %d other tests at the same time: the rate is a share", t.others),
+		})
+	}
+}
+
+// measure waits for the data, counts it and reports.
+func (t *test) measure(ctx context.Context, alone bool) error {
+	s := t.schedule()
+	head := t.head(s)
+	t.announce(head, s, alone)
+	if s.measured < 0 {
+		t.out.notice(tooShort(s))
+	}
+	why, err := t.awaitData(ctx, s)
+	if why != 0 || err != nil {
+		t.r.forget(t)
+		return t.nothing(ctx, why, err)
+	}
+	t.mu.Lock()
+	tally := t.tally
+	t.closed = tally == nil // a sender's connections are complete; datagrams have none
+	conns := t.conns
+	if t.tally == nil {
+		t.conns = nil
+	}
+	t.mu.Unlock()
+	t.r.forget(t)
+	if tally != nil {
+		return t.count(ctx, head, tally)
+	}
+	return t.receive(ctx, s, head, conns)
+}
+
+// nothing is a test in which no data came before it ended.
+func (t *test) nothing(ctx context.Context, why stop, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return err
+	case why == stopPeer:
+		return &result.Error{Code: "sender-interrupted", Remote: true, Reported: true, Text: "the sender ended the test before any data came"}
+	}
+	return &result.Error{
+		Code: "no-data", Remote: true,
+		Text: "the sender began the test, but no data came: do both ends use the same ports and the same transport (TCP or UDP)?",
+	}
+}
+
+// awaitData waits for the first data connection or datagram of a test that has begun, and for
+// the further connections of an old sender, which opens them after its start (linux §3.2).
+func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
+	c := t.r.c
+	only := len(t.r.lns.Data) == 0
+	if t.openTally(s, only || len(t.r.lns.Packets) > 0 && c.Transport == plan.UDP) {
+		return 0, nil
+	}
+	limit := t.r.to.Setup
+	if !s.endless() {
+		limit = s.cycle()
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	waited := false
+	for {
+		t.mu.Lock()
+		n, counting := len(t.conns), t.tally != nil
+		t.mu.Unlock()
+		if counting {
+			return 0, nil
+		}
+		if n > 0 {
+			if waited {
+				t.awaitQuiet(ctx, 3*t.r.to.Settle)
+				t.mu.Lock()
+				t.discardQueued()
+				t.mu.Unlock()
+			}
+			return 0, nil
+		}
+		waited = true
+		select {
+		case <-t.came:
+		case <-timer.C:
+			return stopDone, nil
+		case <-t.stop:
+			return stopPeer, nil
+		case <-ctx.Done():
+			return stopRequest, context.Cause(ctx)
+		}
+	}
+}
+
+// receive runs the data phase over TCP.
+func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived []arrival) error {
+	c := t.r.c
+	conns := make([]*osnet.Conn, len(arrived))
+	var notices []result.Notice
+	for i, a := range arrived {
+		conns[i] = a.c
+		ns, err := osnet.Apply(conns[i], osnet.Options{NoDelay: c.NoDelay, Window: c.Window})
+		if err != nil {
+			ns = append(ns, result.Notice{Code: "option-refused", Level: result.Info, Text: "a connection goes without an option that was asked for: " + err.Error()})
+		}
+		notices = append(notices, ns...)
+	}
+	t.out.notices(notices)
+	s = s.late(time.Since(t.begun))
+	p := newPhase(s, t.r.to.Silence, t.out)
+	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return arrived[i].port })
+	head.Streams, head.Test.Streams = views, len(views)
+	if b := views[0].Buffers; b != nil {
+		head.Wire.SndbufActual, head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
+	}
+	cfg := traffic.Config{
+		End: result.Server, Transport: plan.TCP, BlockSize: c.BlockSize, Interval: c.Interval, Receive: c.Receive,
+		Affinity: c.Affinity, MaxRate: c.MaxRate, MaxBytes: c.MaxBytes, Host: t.hooks.Host,
+	}
+	p.apply(&cfg)
+	eng, err := traffic.New(cfg, flows)
+	if err != nil {
+		return &result.Error{Code: "plan", Text: err.Error()}
+	}
+	defer eng.Close()
+	p.m, p.machine = eng, t.hooks.Machine
+	t.out.connections(result.MilestoneConnection, views)
+	t.begins()
+	t.out.head(result.KindStart, head)
+	why, err := p.run(ctx, t.stop)
+	return t.report(ctx, p, why, err, func() []result.Stream { return views })
+}
+
+// begins tells that the test runs; without synchronisation the original tells nothing.
+func (t *test) begins() {
+	if t.kind != kindUnsynced {
+		t.out.told(result.MilestoneStarted)
+	}
+}
+
+// report ends the data phase and emits the totals.
+func (t *test) report(ctx context.Context, p *phase, why stop, err error, views func() []result.Stream) error {
+	complete := p.complete()
+	totals, all := p.finish(why, true)
+	t.doneOnce.Do(func() { close(t.done) })
+	fault := t.fault(ctx, p, why, err, complete, all)
+	t.out.Event(result.Event{Kind: result.KindFinish, Finish: finishOf(result.Server, views(), totals, p.total, t.begun)})
+	t.logTest(totals, fault)
+	if fault != nil {
+		return fault
+	}
+	return nil
+}
+
+// fault says what was wrong with the end of a data phase; nil = nothing.
+func (t *test) fault(ctx context.Context, p *phase, why stop, err error, complete bool, all traffic.Totals) *result.Error {
+	t.mu.Lock()
+	parted, synced, left := t.parted, t.kind == kindLinux, len(t.members) > 0 && t.gone >= len(t.members)
+	t.mu.Unlock()
+	switch why {
+	case stopRequest:
+		return asError(ctx, err)
+	case stopPeer:
+		if complete {
+			return nil
+		}
+		return &result.Error{Code: "sender-interrupted", Remote: true, Reported: true, Text: "the sender ended the test early: it was interrupted"}
+	case stopSilent:
+		return &result.Error{Code: "peer-vanished", Remote: true, Text: fmt.Sprintf("nothing came for %v: the sender, or the path from it, has stopped", t.r.to.Silence)}
+	case stopGone:
+		switch {
+		case complete || parted || p.s.endless() && !synced:
+			return nil
+		case !synced && allOrderly(all):
+			t.out.notice(result.Notice{
+				Code: "sender-shorter", Level: result.Warn,
+				Text: fmt.Sprintf("the sender ended after %.1f s, this end was set to %.1f s: give both the same times (-t, -W, -C)", all.Elapsed+p.s.warmup.Seconds(), p.s.cycle().Seconds()),
+			})
+			return nil
+		case p.s.endless() && allOrderly(all):
+			return nil // an original that runs until interrupted says no more than this
+		}
+		e := &result.Error{Code: "peer-vanished", Remote: true, Text: "the sender disappeared: all its connections ended before the test was over", Errno: osnet.Errno(err)}
+		if !left && synced {
+			e.Text += ", while its sync connection is still open"
+		}
+		return e
+	}
+	gone := p.vanished(all, "the sender")
+	if gone != nil && gone.Code == "peer-vanished" && !synced && t.tally != nil {
+		// Nothing tells a sender of datagrams that has ended from one that disappeared.
+		t.out.notice(result.Notice{Code: "sender-shorter", Level: result.Warn, Text: gone.Text + "; if it ended there, give both ends the same times (-t, -W, -C)"})
+		return nil
+	}
+	return gone
+}
+
+// allOrderly: every connection ended as a program ends one.
+func allOrderly(t traffic.Totals) bool {
+	for _, f := range t.Flows {
+		if f.Err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// logTest writes the one line of a test.
+func (t *test) logTest(totals traffic.Totals, fault *result.Error) {
+	if fault != nil {
+		return // run logs it
+	}
+	var bytes int64
+	for _, f := range totals.Flows {
+		bytes += f.Total.Bytes
+	}
+	t.r.log.Log(context.Background(), slog.LevelInfo, "test", "test", t.number, "from", t.first.Host, "streams", len(totals.Flows),
+		"up_bytes", bytes, "up_bps", int64(result.Rate(bytes, totals.Elapsed)), "seconds", fmt.Sprintf("%.2f", totals.Elapsed))
+}
