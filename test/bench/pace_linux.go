@@ -23,6 +23,9 @@ const (
 	rateErrorMost = 0.001
 	burstMore     = 1
 	stallMargin   = int64(2e6)
+	// foreignMost is what others may use of the machine while lateness to the µs is measured:
+	// a sender that spins shares its processor with them, which one that sleeps hardly feels.
+	foreignMost = 0.1
 )
 
 // pace is one line of the pacing table.
@@ -172,6 +175,9 @@ func (r outcome) ourPace(l load) (p ourPace, err error) {
 	if p.sent.Late == nil {
 		return p, errors.New("the client's document does not say how late it sent")
 	}
+	if p.sent.PlannedBurst < 1 {
+		return p, errors.New("the client's document plans no burst")
+	}
 	s := pacing.Schedule{Rate: l.rate, Size: int64(l.size), Planned: p.sent.PlannedBurst}
 	if p.sent.Unsent == 0 {
 		s.Begun = pacing.Begins(r.seen.arrivals, s, p.sent.Late.Min)
@@ -228,7 +234,11 @@ func (b *runner) lateness(id, mode string, c command, l load, p50, p99 float64) 
 			failed = err
 			break
 		}
-		if why := r.seen.void(); why != "" {
+		why := r.seen.void()
+		if why == "" && r.foreign > foreignMost {
+			why = fmt.Sprintf("others used %.0f %% of the machine", 100*r.foreign)
+		}
+		if why != "" {
 			voids = append(voids, why)
 			if fit > 0 {
 				continue
@@ -237,7 +247,7 @@ func (b *runner) lateness(id, mode string, c command, l load, p50, p99 float64) 
 			own, stamp, machine = [2][]float64{}, [2][]float64{}, nil
 		}
 		own[0], own[1] = append(own[0], 1e6*p.sent.Late.P50), append(own[1], 1e6*p.sent.Late.P99)
-		if at := p.report.Schedule; at != nil {
+		if at := p.report.Schedule; at != nil && p.sent.Unsent == 0 {
 			stamp[0], stamp[1] = append(stamp[0], 1e6*at.P50), append(stamp[1], 1e6*at.P99)
 		}
 		machine = append(machine, 1e6*r.seen.machine.Late.P99)

@@ -138,6 +138,15 @@ func softirqd() time.Duration {
 	return total
 }
 
+// ownCPU is what this program used: it watches, and captures where it is asked to.
+func ownCPU() time.Duration {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
 // machineBusy is the time that all processors have worked, and all that passed.
 func machineBusy() (busy, all time.Duration) {
 	data, err := os.ReadFile("/proc/stat")
@@ -225,7 +234,7 @@ func (b *runner) try(c command, p params) (outcome, error) {
 		return outcome{}, err
 	}
 	cpuClient, cpuServer := b.ends()
-	soft := softirqd()
+	soft, self := softirqd(), ownCPU()
 	busy, all := machineBusy()
 	path := []string{b.tools.path[c.tool]}
 	srv, err := spawn(b.net.server, cpuServer, time.Now().Add(p.during()), join([]string{b.tools.path[c.serving()]}, c.server(port, p)))
@@ -271,7 +280,7 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	}
 	busyNow, allNow := machineBusy()
 	if all = allNow - all; all > 0 {
-		r.foreign = max(0, (busyNow-busy-r.cpu).Seconds()/all.Seconds())
+		r.foreign = max(0, (busyNow-busy-r.cpu-(ownCPU()-self)).Seconds()/all.Seconds())
 	}
 	return r, nil
 }
