@@ -41,7 +41,18 @@ type Config struct {
 	// Follow: a receiver measures what the sender proposes.
 	Follow bool
 
+	// Blocks ends a sender's test when all connections together have made so many calls; Duration
+	// then bounds it.
+	Blocks int64
+
 	NoSync bool
+	// Windows: the sender speaks the Windows dialect, a token for each data connection. Hosts are
+	// then the receivers of its connections, one each; empty = Host for all. WaitTimeout bounds
+	// each wait of the set-up; 0 = no limit.
+	Windows     bool
+	Hosts       []string
+	WaitTimeout time.Duration
+
 	// Last: this sender is the last one (-L). Multi: a receiver waits for it (-M).
 	Last, Multi bool
 
@@ -120,10 +131,18 @@ func (c Config) Validate(sends bool) error {
 			errs = append(errs, &plan.FieldError{Field: field, Value: v, Want: want})
 		}
 	}
-	bad(sends && c.Host == "", "host", `""`, "name the receiver")
+	bad(len(c.Hosts) > 0 && len(c.Hosts) != c.connections(), "hosts", len(c.Hosts), "must be one for each connection")
+	bad(c.Windows && (c.Last || c.Multi), "last", c.Last, "is of the Linux dialect")
+	bad(c.WaitTimeout < 0, "wait_timeout", c.WaitTimeout, "must not be negative")
+	bad(sends && c.Host == "" && len(c.Hosts) == 0, "host", `""`, "name the receiver")
 	bad(c.Port < 1 || c.Port+c.Ports-1 > 65535, "port", c.Port, "must leave room for all ports below 65536")
-	bad(!c.NoSync && c.Port == 1, "port", c.Port, "the port below it is needed to synchronise")
-	bad(c.Ports < 1 || c.Ports > MaxPorts, "ports", c.Ports, fmt.Sprintf("must be 1…%d", MaxPorts))
+	bad(!c.NoSync && !c.Windows && c.Port == 1, "port", c.Port, "the port below it is needed to synchronise")
+	bad(!c.NoSync && c.Windows && c.Port+c.Ports-1+TokenOffset > 65535, "port", c.Port, "the ports 1000 above the data ports are needed to synchronise")
+	most := MaxPorts
+	if c.Windows {
+		most = 65535
+	}
+	bad(c.Ports < 1 || c.Ports > most, "ports", c.Ports, fmt.Sprintf("must be 1…%d", most))
 	bad(c.Threads < 1 || c.Threads > MaxThreads, "threads", c.Threads, fmt.Sprintf("must be 1…%d", MaxThreads))
 	bad(c.Conns < 1 || c.Conns > MaxConns, "conns", c.Conns, fmt.Sprintf("must be 1…%d", MaxConns))
 	bad(c.Transport != plan.TCP && c.Transport != plan.UDP, "transport", c.Transport, "must be tcp or udp")
@@ -142,6 +161,7 @@ func (c Config) Validate(sends bool) error {
 	bad(c.Bitrate < 0, "bitrate", c.Bitrate, "must not be negative")
 	bad(c.FQRate < 0, "fq_rate", c.FQRate, "must not be negative")
 	bad(c.Interval < plan.MinInterval/10, "interval", c.Interval, "must be at least 10 ms")
+	bad(c.Blocks < 0 || c.Blocks > 0 && (c.Warmup > 0 || c.Cooldown > 0), "blocks", c.Blocks, "are counted without warm-up and cool-down")
 	bad(c.Expect < 0, "expect", c.Expect, "must not be negative")
 	bad(c.MaxTests < 0, "max_tests", c.MaxTests, "must not be negative")
 	bad(c.MaxStreams < 0, "max_streams", c.MaxStreams, "must not be negative")
@@ -180,17 +200,24 @@ func (c Config) cycle() time.Duration {
 func (c Config) test(s schedule, streams int) result.Test {
 	return result.Test{
 		Transport: string(c.Transport), Direction: string(plan.Up), Streams: streams, Target: c.Host, Port: c.Port,
-		Duration: max(0, s.measured).Seconds(), Omit: s.warmup.Seconds(), Interval: c.Interval.Seconds(), BlockSize: c.BlockSize,
+		Duration: max(0, s.measured).Seconds(), Omit: s.warmup.Seconds(), Interval: c.Interval.Seconds(), BlockSize: c.BlockSize, Blocks: c.Blocks,
 		Bitrate: c.each(c.Bitrate, streams), FQRate: c.each(c.FQRate, streams), Window: int(c.Window), NoDelay: c.NoDelay,
 		ZeroCopy: c.Send == plan.SendZeroCopy, SkipRxCopy: c.Receive == plan.Discard,
 		MaxBytes: c.MaxBytes, MaxRate: c.MaxRate, Requested: c.Options,
 	}
 }
 
+func (c Config) dialect() string {
+	if c.Windows {
+		return string(plan.NTTTCPWindows)
+	}
+	return string(plan.NTTTCPLinux)
+}
+
 // facts is what only NTTTCP knows of a test; cycle is the agreed one, nil = none.
 func (c Config) facts(sends bool, cycle *time.Duration) *result.NTTTCP {
 	n := &result.NTTTCP{
-		Dialect: "linux", Ports: c.Ports, BasePort: c.Port, NoSync: c.NoSync, MultiClient: c.Multi, LastClient: c.Last,
+		Dialect: c.dialect(), Ports: c.Ports, BasePort: c.Port, NoSync: c.NoSync, MultiClient: c.Multi, LastClient: c.Last,
 		Cooldown: c.Cooldown.Seconds(),
 	}
 	if sends {

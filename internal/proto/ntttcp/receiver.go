@@ -109,7 +109,7 @@ func (r *Receiver) Serve(ctx context.Context, lns Listeners) error {
 		r.wg.Go(func() { r.accept(ctx, ln, func(nc net.Conn) { r.handleData(ctx, nc, i) }) })
 	}
 	for i, ln := range lns.Tokens {
-		r.wg.Go(func() { r.accept(ctx, ln, func(nc net.Conn) { r.handleToken(ctx, nc, i) }) })
+		r.wg.Go(func() { r.accept(ctx, ln, func(nc net.Conn) { r.wg.Go(func() { r.handleToken(ctx, nc, i) }) }) })
 	}
 	for i, pc := range lns.Packets {
 		r.wg.Go(func() { r.read(ctx, pc, i) })
@@ -372,9 +372,10 @@ func (r *Receiver) forget(t *test) {
 	t.settle()
 }
 
-// ended gives the slot back. A one-off receiver is done when the senders have left.
-func (r *Receiver) ended(ctx context.Context, t *test) {
+// ended gives the slot back.
+func (r *Receiver) ended(t *test) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.running, t)
 	r.over++
 	for a, x := range r.tallies {
@@ -383,7 +384,10 @@ func (r *Receiver) ended(ctx context.Context, t *test) {
 		}
 	}
 	r.haunt(t)
-	r.mu.Unlock()
+}
+
+// parted ends a one-off receiver when the senders have left.
+func (r *Receiver) parted(ctx context.Context, t *test) {
 	if r.c.OneOff {
 		t.awaitParting(ctx)
 		r.cancel(errServed)
@@ -421,6 +425,7 @@ func (r *Receiver) handleData(ctx context.Context, nc net.Conn, port int) {
 	ok := t.offer(nc, port)
 	r.mu.Unlock()
 	if !ok {
+		r.note(peer, "more connections than its test has, or may have")
 		_ = nc.Close()
 		return
 	}

@@ -2,8 +2,6 @@ package ntttcp
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"time"
 )
@@ -31,7 +29,7 @@ func (r *Receiver) handleSync(ctx context.Context, nc net.Conn) {
 		_ = tc.SetNoDelay(true)
 	}
 	m := &member{r: r, nc: nc, over: make(chan struct{})}
-	defer close(m.over)
+	defer m.leave()
 	for {
 		m.limit()
 		w, err := readWord(nc)
@@ -140,20 +138,21 @@ func (m *member) end() bool {
 func (m *member) say(w Word) bool {
 	_ = m.nc.SetWriteDeadline(time.Now().Add(m.r.to.Answer))
 	_, err := m.nc.Write(w.Append(nil))
-	if err != nil {
-		m.gone(err)
-	}
 	return err == nil
 }
 
-// gone takes note of the end of the sync connection. Before the start that ends the set-up; in
-// a running test it changes nothing by itself (linux §3.1).
+// gone takes note of a visitor that says nothing.
 func (m *member) gone(err error) {
-	if m.t == nil {
-		if !errors.Is(err, io.EOF) && isTimeout(err) {
-			m.r.note(peerOf(m.nc), "silent or too slow on the sync port")
-		}
-		return
+	if m.t == nil && isTimeout(err) {
+		m.r.note(peerOf(m.nc), "silent or too slow on the sync port")
 	}
-	m.t.left(m)
+}
+
+// leave is the end of the sync connection. Before the start that ends the set-up; in a running
+// test it changes nothing by itself (linux §3.1).
+func (m *member) leave() {
+	close(m.over)
+	if m.t != nil {
+		m.t.left(m)
+	}
 }

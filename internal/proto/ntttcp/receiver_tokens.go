@@ -17,6 +17,9 @@ type tokenConn struct {
 // handleToken takes a token connection. It comes when all data connections of its sender are
 // up; over UDP it is the first that is heard of a sender.
 func (r *Receiver) handleToken(ctx context.Context, nc net.Conn, port int) {
+	if port < len(r.lns.Data) { // its data connection is up, but may still wait to be accepted
+		r.barrier.pass(ctx, r.lns.Data[port:port+1])
+	}
 	peer := peerOf(nc)
 	r.mu.Lock()
 	t := r.setups[peer]

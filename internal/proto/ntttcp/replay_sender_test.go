@@ -68,7 +68,6 @@ func TestSenderReplays(t *testing.T) {
 			}
 			if cut := p.interrupts(); cut != nil {
 				until(t, "data", func() bool { return p.started() })
-				time.Sleep(beat / 2)
 				for _, i := range cut {
 					p.senders[i].stop(errInterrupt)
 				}

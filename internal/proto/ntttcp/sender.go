@@ -46,6 +46,10 @@ func (s *Sender) Run(ctx context.Context, out result.Sink) error {
 	if r.second == 0 {
 		r.second = time.Second
 	}
+	r.tries = 1
+	if r.c.Windows {
+		r.tries = tokenTries
+	}
 	defer r.close()
 	err := r.test(ctx)
 	if err == nil {
@@ -65,8 +69,10 @@ type senderRun struct {
 	began  time.Time
 	second time.Duration
 
-	addr   netip.Addr // of the receiver, the one that answered
-	sync   *syncConn  // nil without one
+	addr   netip.Addr   // of the receiver, the one that answered
+	hosts  []netip.Addr // Windows: of every connection's receiver; nil = addr
+	tries  int          // of each connection
+	sync   *syncConn    // nil without one
 	agreed time.Duration
 	conns  []*osnet.Conn // until the engine takes them
 	eng    *traffic.Engine
@@ -84,23 +90,39 @@ func (r *senderRun) test(ctx context.Context) error {
 	r.agreed = r.c.cycle() * r.second / time.Second
 	r.prepare()
 	r.out.notices(notices)
-	addrs, err := osnet.ResolveOn(ctx, r.c.Host, r.c.Family, r.c.BindDev)
-	if err != nil {
-		return &result.Error{Code: "resolve", Text: err.Error()}
-	}
-	if r.c.NoSync {
+	addrs := []netip.Addr{}
+	if len(r.c.Hosts) > 0 {
+		if err := r.resolveHosts(ctx); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if addrs, err = osnet.ResolveOn(ctx, r.c.Host, r.c.Family, r.c.BindDev); err != nil {
+			return &result.Error{Code: "resolve", Text: err.Error()}
+		}
 		r.addr = addrs[0]
-	} else if err := r.agree(ctx, addrs); err != nil {
-		return err
+	}
+	synced := !r.c.NoSync && !r.c.Windows
+	if synced {
+		if err := r.agree(ctx, addrs); err != nil {
+			return err
+		}
 	}
 	r.announce()
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	if r.sync != nil {
-		if err := r.start(ctx); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case synced:
+		err = r.start(ctx)
+	case !r.c.NoSync:
+		err = r.swapTokens(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !r.c.NoSync {
 		r.started = time.Now()
 	}
 	return r.measure(ctx)
@@ -261,7 +283,11 @@ func (r *senderRun) open(ctx context.Context) error {
 	got := make([]opened, n)
 	jobs := make(chan int)
 	var wg sync.WaitGroup
-	for range min(parallel, n) {
+	at := parallel
+	if r.c.Windows {
+		at = tokenParallel
+	}
+	for range min(at, n) {
 		wg.Go(func() { // ends with jobs
 			for i := range jobs {
 				got[i] = r.openOne(ctx, i)
@@ -332,7 +358,7 @@ func (r *senderRun) openOne(ctx context.Context, i int) opened {
 	if r.c.SourcePort > 0 {
 		o.LocalPort = r.c.SourcePort + i
 	}
-	conn, notices, err := r.connect(ctx, string(r.c.Transport), netip.AddrPortFrom(r.addr, uint16(r.c.portOf(i))), o)
+	conn, notices, err := r.persist(ctx, string(r.c.Transport), netip.AddrPortFrom(r.host(i), uint16(r.c.portOf(i))), o)
 	return opened{conn, notices, err}
 }
 
@@ -381,7 +407,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 	cfg := traffic.Config{
 		End: result.Client, Transport: r.c.Transport, BlockSize: r.c.BlockSize, Bitrate: r.c.each(r.c.Bitrate, len(flows)),
 		MaxRate: r.c.MaxRate, MaxBytes: r.c.MaxBytes, Interval: r.c.Interval, Send: r.c.Send, Affinity: r.c.Affinity,
-		Host: r.s.Host, Repeating: true,
+		Host: r.s.Host, Repeating: true, Blocks: r.c.Blocks,
 	}
 	p.apply(&cfg)
 	eng, err := traffic.New(cfg, flows)
@@ -390,7 +416,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 	}
 	r.eng, p.m = eng, eng
 	r.out.connections(result.MilestoneConnection, views)
-	if r.sync == nil {
+	if r.c.NoSync {
 		r.out.told(result.MilestoneNoSync)
 	} else {
 		r.out.told(result.MilestoneStarted)
@@ -399,7 +425,9 @@ func (r *senderRun) measure(ctx context.Context) error {
 	why, err := p.run(ctx, nil)
 	whole := why == stopDone || why == stopGone && p.complete()
 	totals, all := p.finish(why, false)
-	r.linger = time.Now().Add(r.to.Linger)
+	if r.linger = time.Now(); r.c.Blocks == 0 { // a receiver that counts has its end by ours
+		r.linger = r.linger.Add(r.to.Linger)
+	}
 	var fault *result.Error
 	switch {
 	case why == stopRequest:
@@ -408,6 +436,9 @@ func (r *senderRun) measure(ctx context.Context) error {
 		fault = &result.Error{Code: "stalled", Remote: true, Text: fmt.Sprintf("nothing could be sent for %v: the receiver, or the path to it, has stopped", r.to.Silence)}
 	case !whole:
 		fault = &result.Error{Code: "peer-closed", Remote: true, Text: "the receiver ended all connections before the test was over", Errno: osnet.Errno(err)}
+		if r.sync == nil {
+			fault.Text += ": it was stopped, or was given a shorter time (-t, -W, -C)"
+		}
 	default:
 		fault = p.vanished(all, "the receiver")
 	}

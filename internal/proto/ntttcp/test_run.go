@@ -36,11 +36,12 @@ func (t *test) schedule() schedule {
 // run is the test from its start to its last event. A fault of this program ends that one test
 // and no other.
 func (t *test) run(ctx context.Context, alone bool) {
-	defer t.r.ended(ctx, t)
+	t.open()
+	defer t.r.parted(ctx, t)
+	defer t.finished()
+	defer t.r.ended(t) // before finished: whoever hears of the end finds the slot free
 	defer t.abandon()
 	defer t.r.forget(t)
-	t.open()
-	defer t.finished()
 	err := t.guarded(ctx, alone)
 	if err != nil {
 		e := asError(ctx, err)

@@ -1,0 +1,86 @@
+package ntttcp
+
+import (
+	"github.com/fullbore-net/fullbore/internal/plan"
+)
+
+// ConfigOf is the part of an NTTTCP plan that this package carries out. What only an output
+// shows, and what only an engine on Windows could do, is not in it.
+func ConfigOf(p plan.Plan) Config {
+	p = p.Filled()
+	n := p.NTTTCP
+	c := Config{
+		Port: p.Port, Ports: n.Ports, Threads: n.Threads, Conns: n.Connections, Transport: p.Transport,
+		Warmup: p.Omit, Duration: p.Duration, Cooldown: n.CoolDown, Endless: p.Endless,
+		NoSync: n.NoSync, Last: n.Last, Multi: n.MultiClient,
+		Host: p.Host, Family: p.Family, BindHost: p.BindHost, BindDev: p.BindDev, SourcePort: p.ClientPort,
+		BlockSize: p.BlockSize, Bitrate: n.Rate, FQRate: n.FQRate, NoDelay: p.NoDelay, Window: p.Window,
+		Interval: p.Interval, Send: p.Send, Receive: p.Receive, Affinity: p.Affinity, MaxRate: p.MaxRate, MaxBytes: p.MaxBytes,
+		Options: p.Options,
+	}
+	if c.Bitrate == 0 {
+		c.Bitrate = p.Bitrate * int64(p.Streams)
+	}
+	if c.FQRate == 0 {
+		c.FQRate = p.FQRate * int64(p.Streams)
+	}
+	if n.Dialect == plan.NTTTCPWindows {
+		c.Windows = true
+		if !n.NoTimeout {
+			c.WaitTimeout = n.WaitTimeout
+		}
+		if n.Sends() {
+			c.sendsWindows(n, p.Streams)
+		} else {
+			c.Expect = n.Ports
+			c.Window = windowOf(n.ReceiveSocketBuffer)
+			c.Follow = n.Buffers > 0 // the sender's end is this end's
+		}
+	}
+	return c
+}
+
+func (c *Config) sendsWindows(n *plan.NTTTCP, streams int) {
+	for _, m := range n.Mappings {
+		for range m.Threads {
+			c.Hosts = append(c.Hosts, m.Host)
+		}
+	}
+	c.Window = windowOf(n.SendSocketBuffer)
+	if n.Buffers > 0 {
+		c.Blocks, c.Duration = n.Buffers*int64(streams), n.TimeLimit
+		c.Warmup, c.Cooldown = 0, 0 // they have no effect there (windows §2.2, -t)
+	}
+}
+
+// windowOf is a socket buffer as osnet takes it, where 0 leaves it to the system: no buffering at
+// all, which 0 means to Windows, is the smallest that a system grants.
+func windowOf(size *int64) int64 {
+	switch {
+	case size == nil:
+		return 0
+	case *size == 0:
+		return 1
+	}
+	return *size
+}
+
+// ReceiverConfigOf is the receiver of a listener's policy; s.NTTTCP is its own side.
+func ReceiverConfigOf(s plan.Serve) Config {
+	c := ConfigOf(*s.NTTTCP)
+	c.Exclusive, c.OneOff, c.Allow = s.Exclusive, s.OneOff, s.Allow
+	c.MaxTests, c.MaxStreams, c.MaxDuration = s.MaxTests, s.MaxStreams, s.MaxDuration
+	if s.MaxRate > 0 && (c.MaxRate == 0 || s.MaxRate < c.MaxRate) {
+		c.MaxRate = s.MaxRate
+	}
+	if !s.Exclusive && !s.OneOff { // many at once: each for the time that it wants
+		c.Follow, c.Duration = true, 0
+	}
+	if s.Interval > 0 {
+		c.Interval = s.Interval
+	}
+	if len(s.Affinity) > 0 {
+		c.Affinity = s.Affinity
+	}
+	return c
+}

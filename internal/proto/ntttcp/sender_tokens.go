@@ -1,0 +1,141 @@
+package ntttcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// A Windows sender tries each connection so often, and no more of them at a time: its receiver
+// opens the token ports only when all data connections are there (windows §3.2).
+const (
+	tokenTries    = 100
+	tokenPause    = 100 * time.Millisecond
+	tokenParallel = 10
+)
+
+// resolveHosts finds the receiver of every connection.
+func (r *senderRun) resolveHosts(ctx context.Context) error {
+	known := map[string]netip.Addr{}
+	for _, h := range r.c.Hosts {
+		if _, ok := known[h]; !ok {
+			addrs, err := osnet.ResolveOn(ctx, h, r.c.Family, r.c.BindDev)
+			if err != nil {
+				return &result.Error{Code: "resolve", Text: err.Error()}
+			}
+			known[h] = addrs[0]
+		}
+		r.hosts = append(r.hosts, known[h])
+	}
+	return nil
+}
+
+// host is the receiver of connection i.
+func (r *senderRun) host(i int) netip.Addr {
+	if len(r.hosts) > 0 {
+		return r.hosts[i]
+	}
+	return r.addr
+}
+
+// persist dials as a Windows sender does: a receiver that is not there yet is tried again. Only
+// refusals are.
+func (r *senderRun) persist(ctx context.Context, network string, to netip.AddrPort, o osnet.Options) (*osnet.Conn, []result.Notice, error) {
+	for try := 1; ; try++ {
+		c, notices, err := r.connect(ctx, network, to, o)
+		if err == nil || try >= r.tries || !errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
+			return c, notices, err
+		}
+		t := time.NewTimer(tokenPause * r.second / time.Second)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// swapTokens sends and awaits a token for every data connection, and returns when all are in: then
+// the receiver is ready.
+func (r *senderRun) swapTokens(ctx context.Context) error {
+	n := r.c.connections()
+	jobs := make(chan int)
+	errs := make([]error, n)
+	var waiting sync.WaitGroup // those that have sent theirs wait without a slot
+	var dialling sync.WaitGroup
+	for range min(tokenParallel, n) {
+		dialling.Go(func() { // ends with jobs
+			for i := range jobs {
+				c, err := r.openToken(ctx, i)
+				if err != nil {
+					errs[i] = err
+					continue
+				}
+				waiting.Go(func() { errs[i] = r.awaitToken(ctx, c) })
+			}
+		})
+	}
+	for i := range n {
+		jobs <- i
+	}
+	close(jobs)
+	dialling.Wait()
+	waiting.Wait()
+	for i, err := range errs {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			port := r.c.Port + i + TokenOffset
+			e := &result.Error{Code: "no-answer", Remote: true, Errno: osnet.Errno(err), Text: fmt.Sprintf(
+				"no token from port %d of the receiver (%v): it was started without synchronising (-ns) or with other threads or ports, or a firewall passes the data ports only", port, err)}
+			if errors.Is(err, io.EOF) {
+				e.Code = "peer-closed"
+			}
+			return e
+		}
+	}
+	return nil
+}
+
+// openToken connects to the token port of connection i and sends the token.
+func (r *senderRun) openToken(ctx context.Context, i int) (*osnet.Conn, error) {
+	o := osnet.Options{Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, Window: r.c.Window, NoDelay: true, Timeout: r.to.Connect}
+	c, _, err := r.persist(ctx, string(plan.TCP), netip.AddrPortFrom(r.host(i), uint16(r.c.Port+i+TokenOffset)), o)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Net().SetWriteDeadline(time.Now().Add(r.to.Answer))
+	if _, err := c.Net().Write([]byte{Token}); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// awaitToken reads the receiver's token, of whatever value, and closes. The receiver may be
+// waiting for other senders.
+func (r *senderRun) awaitToken(ctx context.Context, c *osnet.Conn) error {
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Net().SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if d := r.c.WaitTimeout; d > 0 && ctx.Err() == nil {
+		_ = c.Net().SetReadDeadline(time.Now().Add(d))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	var b [1]byte
+	_, err := io.ReadFull(c.Net(), b[:])
+	return err
+}
