@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -75,6 +76,7 @@ type senderRun struct {
 	sync   *syncConn    // nil without one
 	agreed time.Duration
 	conns  []*osnet.Conn // until the engine takes them
+	sent   []*osnet.Conn // the engine's, for nudge
 	eng    *traffic.Engine
 	head   result.Run
 	// started is when the receiver's word to begin came: its clock runs since then.
@@ -397,7 +399,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 	p := newPhase(s, r.to.Silence, r.out)
 	p.machine, p.began = r.s.Machine, r.started
 	flows, views := flowsOf(result.Client, r.c.Window, r.conns, func(i int) int { return i / r.c.Conns })
-	r.conns = nil // the engine owns the sockets now
+	r.sent, r.conns = r.conns, nil // the engine owns the sockets now
 	r.head.Streams = views
 	if b := views[0].Buffers; b != nil {
 		r.head.Wire.SndbufActual, r.head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
@@ -485,13 +487,44 @@ func (r *senderRun) sayEnd() {
 	}
 }
 
+// nudge sends a datagram of one byte on each connection now and then, until the function that it
+// returns is called: a real receiver's threads wait for a datagram after the end, and for 30 s when
+// none comes (linux §8.1). The original's count is over then; ours knows them (tally.add).
+func (r *senderRun) nudge() (stop func()) {
+	if r.c.Transport != plan.UDP || r.c.Windows {
+		return func() {}
+	}
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() { // ends with quit
+		defer close(gone)
+		for {
+			t := time.NewTimer(r.to.Linger / 8)
+			select {
+			case <-t.C:
+			case <-quit:
+				t.Stop()
+				return
+			}
+			for _, c := range r.sent {
+				write(c, []byte{'B'})
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-gone
+	}
+}
+
 // close frees everything, after the time that a real receiver needs: its threads notice the
 // end of a test only by what happens on their connections, so these must end later than that
 // (linux §8.1); data first, then sync.
 func (r *senderRun) close() {
 	r.out.close()
 	if r.eng != nil && !r.linger.IsZero() {
+		stop := r.nudge()
 		r.sync.wait(time.Until(r.linger))
+		stop()
 	}
 	for _, c := range r.conns {
 		_ = c.Close()

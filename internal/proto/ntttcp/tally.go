@@ -54,6 +54,7 @@ type datagramFlow struct {
 // tallied is one stream. The counters are the reader's, the marks the sampler's.
 type tallied struct {
 	view           result.Stream
+	first          int // bytes of its first datagram
 	bytes, packets atomic.Int64
 	last           atomic.Int64 // ns since t0
 	base, prev     tallyMark
@@ -89,9 +90,9 @@ func (t *tally) add(f datagramFlow, local result.Addr, n int) {
 	t.mu.RUnlock()
 	now := t.now()
 	if s == nil {
-		s = t.open(f, local, now)
+		s = t.open(f, local, n, now)
 	}
-	if s == nil {
+	if s == nil || n == 1 && s.first > 1 { // a sender that is done nudges: see senderRun.nudge
 		return
 	}
 	s.bytes.Add(int64(n))
@@ -102,14 +103,14 @@ func (t *tally) add(f datagramFlow, local result.Addr, n int) {
 // maxTallied bounds the streams of one test: anybody can send from many ports.
 const maxTallied = 32768
 
-func (t *tally) open(f datagramFlow, local result.Addr, now int64) *tallied {
+func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *tallied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.flows[f]; s != nil || t.stopped != 0 || len(t.list) >= maxTallied {
 		return s
 	}
 	id := len(t.list) + 1
-	s := &tallied{view: result.Stream{
+	s := &tallied{first: n, view: result.Stream{
 		ID: id, Socket: id, Direction: result.Up, Local: local,
 		Remote: result.Addr{Host: f.from.Addr().Unmap().String(), Port: int(f.from.Port())},
 	}}
