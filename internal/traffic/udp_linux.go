@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// One call takes so many datagrams and bytes at most; a larger burst takes several.
+	// One call takes so many datagrams and bytes at most; a larger burst takes several, of
+	// buffers that stay in the L2 cache.
 	callDatagrams = 512
-	callBytes     = 1 << 20
+	callBytes     = 128 << 10
 	// A super-packet of segmentation offload (osnet.DatagramSender).
 	superDatagrams = 64
 	superBytes     = 65507
@@ -153,7 +154,7 @@ func (w *udpTx) fit(planned int64) error {
 		return nil
 	}
 	size := w.e.cfg.BlockSize
-	count := int(max(1, min(planned, callDatagrams, int64(callBytes/size))))
+	count := w.callOf(planned)
 	if w.out == nil || count != w.count {
 		out, err := osnet.NewDatagramSender(w.lanes[0].fd, size, count, w.e.segments() && count > 1)
 		for k := 1; k < len(w.lanes) && err == nil; k++ {
@@ -171,6 +172,17 @@ func (w *udpTx) fit(planned int64) error {
 	w.planned = planned
 	w.tellOffload()
 	return nil
+}
+
+// callOf is how many datagrams of a burst one call takes. One that takes several calls is
+// cut between super-packets.
+func (w *udpTx) callOf(planned int64) int {
+	size := w.e.cfg.BlockSize
+	count := int(max(1, min(planned, callDatagrams, int64(callBytes/size))))
+	if per := min(superDatagrams, superBytes/size); w.e.segments() && int64(count) < planned && count > per {
+		count -= count % per
+	}
+	return count
 }
 
 // tellOffload says when segmentation was asked for and is not used.

@@ -215,3 +215,32 @@ func TestTailOfALateReceiver(t *testing.T) {
 		}
 	}
 }
+
+// A burst of several calls is cut between super-packets, so that no call ends with one
+// that is nearly empty.
+func TestCallOf(t *testing.T) {
+	if !osnet.Capabilities().Segment {
+		t.Skip("this kernel has no UDP_SEGMENT (Linux 4.18)")
+	}
+	for _, c := range []struct {
+		size    int
+		planned int64
+		offload plan.Offload
+		want    int
+	}{
+		{1448, 1, "", 1},
+		{1448, 44, "", 44},
+		{1448, 90, "", 90},
+		{1448, 432, "", 90},
+		{1472, 425, "", 88},
+		{1472, 425, plan.OffloadOff, 89},
+		{64, 9766, "", 512},
+		{65507, 10, "", 2},
+		{16, 1 << 40, plan.OffloadOff, 512},
+	} {
+		w := &udpTx{e: &Engine{cfg: Config{BlockSize: c.size, UDP: UDPConfig{Offload: c.offload}}}}
+		if got := w.callOf(c.planned); got != c.want {
+			t.Errorf("%d bytes, burst of %d, offload %q: a call of %d, want %d", c.size, c.planned, c.offload, got, c.want)
+		}
+	}
+}

@@ -46,7 +46,9 @@ type bursts struct {
 	next    int64 // number of the next datagram
 	open    int64 // of the burst that began, not yet sent
 	least   int64 // the next burst must not begin before
-	call    int64 // how long a call for a burst usually takes
+	began   int64 // when the latest burst began
+	held    int64 // how much longer than usual its calls took
+	call    int64 // how long a call usually takes
 	waited  bool  // a wait was asked for since the last burst
 	run     int64 // datagrams since the last wait
 
@@ -136,6 +138,7 @@ func (p *bursts) allow(now int64) (n, wait int64) {
 // begin starts a burst that was due at due, allowed from at and starts now.
 func (p *bursts) begin(due, at, now int64) {
 	p.late = now - due
+	p.began, p.held = now, 0
 	gap := p.timeOf(p.planned)
 	switch {
 	case p.late < gap && !p.anchored:
@@ -158,21 +161,22 @@ func (p *bursts) begin(due, at, now int64) {
 // callWeight is how much of the usual length of calls one makes: an eighth.
 const callWeight = 8
 
-// ended takes note of when the call for a burst began and ended. One that was held up may
-// have sent only at its end, so the next burst keeps its distance from there: from the end,
-// less what a call usually takes. A sender whose calls are always long is not slowed down.
+// ended takes note of when a call of a burst began and ended. One that was held up may
+// have sent only at its end: the next burst keeps its distance from there. A sender whose
+// calls are always long is not slowed down.
 func (p *bursts) ended(began, now int64) {
 	if p.rate <= 0 {
 		return
 	}
-	took := now - began
+	took, gap := now-began, p.timeOf(p.planned)
 	if p.anchored {
-		if took > max(2*p.timeOf(p.planned), stallFrom/2) {
-			p.least = max(p.least, now+p.timeOf(p.planned)/2)
+		if took > max(2*gap, stallFrom/2) {
+			p.least = max(p.least, now+gap/2)
 		}
 		return
 	}
-	p.least = max(p.least, now-min(p.call, took)+p.timeOf(p.planned)/2)
+	p.held += max(0, took-p.call)
+	p.least = max(p.least, p.began+gap/2+p.held)
 	p.call += (took - p.call) / callWeight
 }
 

@@ -218,6 +218,29 @@ func TestCallHeldUp(t *testing.T) {
 	}
 }
 
+// A burst of many calls that fill nearly all of its time is not taken for one held up.
+func TestLongBursts(t *testing.T) {
+	const rate, size, calls = 40_000_000_000, 1448, 20
+	p := schedule(rate, size)
+	p.quantum = quantumFrugal
+	p.set(rate, 0)
+	each := p.timeOf(p.planned) * 9 / 10 / calls
+	for now := int64(0); now < int64(time.Second); {
+		n, wait := p.allow(now)
+		if n == 0 {
+			now += wait
+			continue
+		}
+		began := now
+		now += each
+		p.took(min(n, p.planned/calls+1))
+		p.ended(began, now)
+	}
+	if want := int64(rate / 8 / size); p.unsent != 0 || p.next < want-2*p.planned {
+		t.Errorf("sent %d, gave up %d, want %d", p.next-p.unsent, p.unsent, want)
+	}
+}
+
 // What is late by more than 100 ms is given up, and counted.
 func TestUnsent(t *testing.T) {
 	const rate, size = 11_200_000, 1400 // 1000 a second
