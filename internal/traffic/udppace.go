@@ -18,6 +18,8 @@ const (
 	giveUp = int64(100 * time.Millisecond)
 	// stallFrom is from which lateness on a burst counts as a stall of this end.
 	stallFrom = int64(time.Millisecond)
+	// catchUpSpan is how much time's datagrams leave together while a stall is made up.
+	catchUpSpan = int64(time.Millisecond)
 	// phaseSpan bounds how long the first burst of a slow flow waits.
 	phaseSpan = int64(100 * time.Millisecond)
 )
@@ -147,6 +149,11 @@ func (p *bursts) begin(due, at, now int64) {
 		p.least = 0
 	case p.anchored:
 		p.least = max(at, now-4*gap) + gap*4/5
+	case p.late > stallFrom:
+		// Too far behind to keep each distance: a sender that has to be woken for every burst
+		// falls back further on a busy machine. What a stall left is made up in groups of up to
+		// catchUpSpan, at 1.25 times the rate on the whole.
+		p.least = max(at, now-catchUpSpan) + gap*4/5
 	default:
 		p.least = now + gap*4/5 // catch up at 1.25 times the rate
 	}
@@ -176,17 +183,19 @@ func (p *bursts) ended(began, now int64) {
 		return
 	}
 	p.held += max(0, took-p.call)
-	p.least = max(p.least, p.began+gap/2+p.held)
+	if now-p.due() <= stallFrom {
+		p.least = max(p.least, p.began+gap/2+p.held)
+	}
 	p.call += (took - p.call) / callWeight
 }
 
-// behind reports that bursts are being made up, and how far they are apart.
+// behind reports that bursts are being made up one by one, and how far they are apart.
 func (p *bursts) behind(now int64) (gap int64, behind bool) {
 	if p.rate <= 0 {
 		return 0, false
 	}
-	gap = p.timeOf(p.planned)
-	return gap, p.least > 0 && p.due() < now
+	late := now - p.due()
+	return p.timeOf(p.planned), p.least > 0 && late > 0 && late <= stallFrom
 }
 
 // skip gives up the datagrams that were due until before, in whole bursts.
