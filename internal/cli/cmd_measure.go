@@ -92,7 +92,7 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.VarP(durationFlag{&p.Omit}, "omit", "O", "warm-up that is not counted")
 	f.VarP(durationFlag{&p.Interval}, "interval", "i", "time between reports (default 1s)")
 	f.BoolVarP(&o.udp.udp, "udp", "u", false, "UDP instead of TCP; needs a rate")
-	f.VarP(rateSpecFlag{&o.udp.rate}, "bitrate", "b", "payload rate per stream, e.g. 100M (TCP's default: unlimited); UDP also 1G@l1, 95%, auto")
+	f.VarP(rateSpecFlag{&o.udp.rate}, "bitrate", "b", "payload rate per stream, e.g. 100M; 0 = as fast as possible (TCP's default); UDP also 1G@l1, 95%, auto")
 	f.Var(rateSpecFlag{&o.udp.total}, "total-bitrate", "rate of all streams together, as -b")
 	f.Float64Var(&o.udp.pps, "pps", 0, "UDP: datagrams per second and stream, instead of a bit rate")
 	f.StringVar(&o.udp.pacing, "pacing", "", "UDP: how closely due times are kept: frugal (bursts of 0.5 ms, least CPU) or precise (spins, a core per sender) (default: bursts of 50 µs)")
