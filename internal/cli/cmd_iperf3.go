@@ -48,6 +48,7 @@ type dropin struct {
 	stdout  io.Writer // results; the log file when there is one
 	stderr  io.Writer // run-time errors; the log file when there is one
 	system  string    // uname's line
+	length  bool      // -l was given
 }
 
 // iperf3 is the drop-in. It returns the exit code.
@@ -82,6 +83,7 @@ func (e *env) iperf3(ctx context.Context, argv0 string, args []string) int {
 		stdout: e.Out, stderr: e.Err, system: system,
 	}
 	if inv.Plan != nil {
+		d.length = inv.Plan.BlockSize != 0
 		return d.client(ctx, inv)
 	}
 	return d.server(ctx, inv)
@@ -162,7 +164,7 @@ func (d *dropin) jsonOptions(end result.End) iperf3json.Options {
 
 func (d *dropin) textOptions(end result.End) iperf3text.Options {
 	o := iperf3text.Options{
-		Release: d.release, Format: d.out.Format, Verbose: d.out.Verbose, Timestamps: d.out.Timestamps, Now: d.Now,
+		Release: d.release, Format: d.out.Format, Verbose: d.out.Verbose, Length: d.length, Timestamps: d.out.Timestamps, Now: d.Now,
 		Err: d.stderr, Raw: d.Out, End: end, SystemInfo: d.system, ErrorLines: d.errorLines,
 	}
 	if o.Format == 'a' {

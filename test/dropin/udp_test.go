@@ -203,3 +203,76 @@ func TestUDPWarnings(t *testing.T) {
 	got := b.client(nil, "-c", far4, "-u", "-l", "30000", "-k", "3", "-w", "4K")
 	b.says(got.stderr, "warning: UDP block size 30000 exceeds TCP MSS 1448", "warning: Block size 30000 > sending socket buffer size ", "warning: Block size 30000 > receiving socket buffer size ")
 }
+
+// TestUDPVerbose: a datagram size that was given is not announced as derived.
+func TestUDPVerbose(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		words []string
+		said  bool
+	}{{nil, true}, {[]string{"-l", "1448"}, false}, {[]string{"-l", "1000"}, false}} {
+		b := newBench(t, "3.21")
+		b.serve(nil, "-s", "-1")
+		got := b.client(nil, append([]string{"-c", far4, "-u", "-V", "-k", "3"}, c.words...)...)
+		if got.exit != 0 || strings.Contains(got.stdout, "Setting UDP block size to 1448\n") != c.said {
+			t.Errorf("%v: %s", c.words, got)
+		}
+	}
+}
+
+// TestUDPDataStops: who receives datagrams gives up when none come for so long, and says
+// so, while the control connection lives.
+func TestUDPDataStops(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name           string
+		client, server []string
+		reverse        bool
+	}{
+		{"client", []string{"-R", "--rcv-timeout", "1500"}, nil, true},
+		{"server", nil, []string{"--rcv-timeout", "1500"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := ownBench(t, "3.21", gigabit)
+			server := b.serve(nil, append([]string{"-s", "-1"}, c.server...)...)
+			client := b.start(b.net.Near, nil, append([]string{"-c", far4, "-u", "-t", "60", "-b", "5M"}, c.client...)...)
+			from, to := b.net.Near, b.net.Far
+			if c.reverse {
+				from, to = to, from
+			}
+			b.flowed(client, from, 1_000_000)
+			b.check(to.NFT(t.Context(), "table inet t { chain c { type filter hook input priority 0; udp length > 200 drop; }; }"))
+			got, out := b.wait(client), b.wait(server)
+			who := out
+			if c.reverse {
+				who = got
+			}
+			if got.exit != 1 {
+				t.Errorf("client: %s", got)
+			}
+			b.says(who.stderr, "idle timeout for receiving data", "1.5s")
+			b.says(got.stdout, "\n[  5]   0.00-1.0")
+		})
+	}
+}
+
+// TestUDPLimitInTest: a test that asked for no rate and is faster than the server's limit
+// is ended.
+func TestUDPLimitInTest(t *testing.T) {
+	t.Parallel()
+	for _, reverse := range []bool{false, true} {
+		b := newBench(t, "3.21")
+		server := b.serve(nil, "-s", "-1", "--server-bitrate-limit", "5M/1")
+		words := []string{"-c", far4, "-u", "-b", "0", "-l", "1400", "-t", "30"}
+		if reverse {
+			words = append(words, "-R")
+		}
+		got := b.client(nil, words...)
+		if got.exit != 1 {
+			t.Errorf("reverse %v: %s", reverse, got)
+		}
+		b.says(got.stderr, "total required bandwidth is larger than server limit")
+		b.says(b.wait(server).stderr, "allowed are 5000000 bit/s")
+	}
+}

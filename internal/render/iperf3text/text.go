@@ -24,6 +24,9 @@ type Options struct {
 	Format byte
 	// Verbose is -V.
 	Verbose bool
+	// Length says that -l was given: only a datagram size that follows from the path is
+	// announced.
+	Length bool
 	// Timestamps is the strftime format that goes before each line, "" = none. Now is
 	// the clock and zone for it; nil = the system's.
 	Timestamps string
@@ -170,7 +173,7 @@ func (r *Renderer) connect() {
 	if r.o.Verbose {
 		if !r.server() {
 			r.raw("Control connection MSS %d\n", w.ControlMSS)
-			if iperf3view.Datagrams(r.run) && t.BlockSize == w.ControlMSS {
+			if iperf3view.Datagrams(r.run) && !r.o.Length && t.BlockSize == w.ControlMSS {
 				r.raw("Setting UDP block size to %d\n", t.BlockSize)
 			}
 		}
