@@ -148,14 +148,14 @@ func (p *bursts) begin(due, at, now int64) {
 	case p.late < gap:
 		p.least = 0
 	case p.anchored:
-		p.least = max(at, now-4*gap) + gap*4/5
+		p.least = max(at, now-4*gap) + p.makeUp(gap)
 	case p.late > stallFrom:
 		// Too far behind to keep each distance: a sender that has to be woken for every burst
 		// falls back further on a busy machine. What a stall left is made up in groups of up to
-		// catchUpSpan, at 1.25 times the rate on the whole.
-		p.least = max(at, now-catchUpSpan) + gap*4/5
+		// catchUpSpan.
+		p.least = max(at, now-catchUpSpan) + p.makeUp(gap)
 	default:
-		p.least = now + gap*4/5 // catch up at 1.25 times the rate
+		p.least = now + p.makeUp(gap)
 	}
 	if p.waited {
 		p.run = 0
@@ -163,6 +163,15 @@ func (p *bursts) begin(due, at, now int64) {
 	p.waited = false
 	p.open = p.planned
 	p.run += p.planned
+}
+
+// makeUp is how far apart bursts are while what is late is made up: at 1.25 times the rate
+// or, by a sender that gives nothing up, at twice the rate.
+func (p *bursts) makeUp(gap int64) int64 {
+	if p.patient {
+		return gap / 2
+	}
+	return gap * 4 / 5
 }
 
 // callWeight is how much of the usual length of calls one makes: an eighth.

@@ -126,7 +126,11 @@ func TestUDPDefaultRate(t *testing.T) {
 	b.serve(nil, "-s", "-1")
 	got := b.client(nil, "-c", far4, "-u", "-t", "2", "-J")
 	doc := one(t, "client", got)
-	if bps := number(t, doc, "end.sum_sent.bits_per_second"); bps < 1.0e6 || bps > 1.1e6 {
+	if bps := number(t, doc, "start.target_bitrate"); bps != 1<<20 {
+		t.Errorf("%v bit/s are asked for", bps)
+	}
+	// A busy machine may keep the sender from it, never above it.
+	if bps := number(t, doc, "end.sum_sent.bits_per_second"); bps == 0 || bps > 1.1e6 {
 		t.Errorf("%v bit/s", bps)
 	}
 }

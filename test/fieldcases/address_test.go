@@ -172,12 +172,13 @@ func TestOneSocket(t *testing.T) {
 	b.until("the server listens", func() bool { return b.listening() || ended(srv) })
 	for i, args := range [][]string{{"-P", "4"}, {"-P", "4", "-R"}, {"--bidir"}, {"-P", "4", "--bidir", "--udp-counters-64bit"}} {
 		// The sockets are counted while the test runs.
-		p := b.start(b.net.Near, append([]string{"-c", b.addr, "-p", port, "-u", "-b", "4M", "-l", "1400", "-t", "2", "-J"}, args...)...)
+		p := b.start(b.net.Near, append([]string{"-c", b.addr, "-p", port, "-u", "-b", "1M", "-l", "1400", "-t", "2", "-J"}, args...)...)
+		dropped := b.socketDrops()
 		sockets := -1
 		b.until("the client ends", func() bool {
 			sent, err := b.net.Near.Counters()
 			b.check(err)
-			if sent["Udp.OutDatagrams"]+sent["Udp.InDatagrams"] > int64(1000*(i+1)) || sockets < 0 {
+			if sent["Udp.OutDatagrams"]+sent["Udp.InDatagrams"] > int64(100*(i+1)) || sockets < 0 {
 				sockets = max(sockets, b.udpSockets())
 			}
 			return ended(p)
@@ -189,14 +190,15 @@ func TestOneSocket(t *testing.T) {
 			t.Errorf("%v: the server has %d UDP sockets", args, sockets)
 		}
 		d := b.parse(p.Stdout())
+		dropped = b.socketDrops() - dropped // a machine that stands still drops at the socket
 		for j := range d.list("end.streams") {
 			path := fmt.Sprintf("end.streams.%d.udp.", j)
-			if n, lost := d.num(path+"packets"), d.num(path+"lost_packets"); n < 100 || lost != 0 {
-				t.Errorf("%v: stream %d: %v datagrams, %v lost", args, j, n, lost)
+			if n, lost := d.num(path+"packets"), d.num(path+"lost_packets"); n < 20 || lost > dropped {
+				t.Errorf("%v: stream %d: %v datagrams, %v lost, %v dropped by sockets", args, j, n, lost, dropped)
 			}
 		}
 		for _, sum := range []string{"end.sum_received", "end.sum_received_bidir_reverse"} {
-			if d.has(sum) && d.num(sum+".bytes") < 500e3 {
+			if d.has(sum) && d.num(sum+".bytes") < 30e3 {
 				t.Errorf("%v: %s: %v bytes", args, sum, d.num(sum+".bytes"))
 			}
 		}
@@ -206,6 +208,17 @@ func TestOneSocket(t *testing.T) {
 	b.until("the server warns", func() bool { return strings.Contains(srv.Stderr(), "warning") || ended(srv) })
 	b.says(srv.Stderr(), "TOS")
 	b.parse(r.Stdout)
+}
+
+// socketDrops is what the sockets of both ends have dropped for lack of room.
+func (b *bench) socketDrops() (n float64) {
+	b.Helper()
+	for _, ns := range []*lab.Namespace{b.net.Near, b.net.Far} {
+		c, err := ns.Counters()
+		b.check(err)
+		n += float64(c["Udp.RcvbufErrors"])
+	}
+	return n
 }
 
 // udpSockets is how many UDP sockets the far end has open.
