@@ -274,7 +274,7 @@ expect:
       pdv_p95: p95_s
       within: 1ms
   goodput:
-    - {direction: up, transport: udp, document: server, bytes: bytes, start: start_s, end: end_s, zero: zero_mono_ns, tolerance: 0%}
+    - {direction: up, transport: udp, document: server, bytes: bytes, start: start_s, end: end_s, zero: zero_mono_ns, tolerance: 0.1%}
 `)
 	d := &p.Link.Directions[0]
 	if len(d.Datagrams) != 1 {

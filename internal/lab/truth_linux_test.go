@@ -149,7 +149,7 @@ func TestLiveSchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs []time.Duration
-			slow, full := 0, 0
+			slow, full, missing := 0, 0, 0
 			for i, p := range probes {
 				// A sender that was interrupted between its stamp and the send tells nothing
 				// about the link; what follows in its burst does not either.
@@ -158,7 +158,9 @@ func TestLiveSchedule(t *testing.T) {
 				case d.Drop == link.DropQueue:
 					full++ // a sender that had stood still made up for it
 				case p.arrived == 0 && full == 0:
-					t.Fatalf("packet %d did not arrive, the schedule says %+v", i, d)
+					if missing++; missing == 1 {
+						t.Logf("packet %d did not arrive, the schedule says %+v", i, d)
+					}
 				case p.arrived == 0:
 				case p.took > 100*time.Microsecond:
 					slow++
@@ -180,6 +182,10 @@ func TestLiveSchedule(t *testing.T) {
 			}
 			if slow > len(probes)/100 {
 				reasons = append(reasons, fmt.Sprintf("%d of %d sends were interrupted", slow, len(probes)))
+			}
+			// A link that was late has had more at a time than the schedule.
+			if len(reasons) == 0 && missing > 0 {
+				t.Errorf("%d packets did not arrive", missing)
 			}
 			if len(reasons) == 0 && p99 > delayWithin {
 				t.Errorf("delay off by %v at p99, want at most %v", p99, delayWithin)

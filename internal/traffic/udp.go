@@ -142,7 +142,13 @@ func (e *Engine) prepareUDP() error {
 		if e.cfg.UDP.Window > 0 {
 			continue
 		}
-		notices, err := s.Conn.GrowReceive(receiveRoom(e.cfg.Bitrate, e.cfg.BlockSize))
+		room := receiveRoom(e.cfg.Bitrate, e.cfg.BlockSize)
+		notices, err := s.Conn.GrowReceive(room)
+		if err == nil && room < roomLeast {
+			// Beyond what the rate needs, for a host that does not let this program run for long:
+			// not to have it is no fault.
+			_, _ = s.Conn.GrowReceive(roomLeast)
+		}
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 		case err != nil:
@@ -172,6 +178,8 @@ const (
 	// A receiver that is not running for so long must find everything in its buffer.
 	roomSpan = 50 * time.Millisecond
 	roomMost = 64 << 20
+	// roomLeast is taken where the system gives it.
+	roomLeast = 2 << 20
 	// roomUnknown is for a sender that goes as fast as it can: 1 ms at 64 Gbit/s.
 	roomUnknown = 8 << 20
 	// skbOverhead is what the kernel charges a datagram beyond its payload, about, on top

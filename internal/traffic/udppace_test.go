@@ -297,9 +297,9 @@ func TestPatience(t *testing.T) {
 	s := &sim{p: p}
 	s.until(int64(time.Second))
 	s.now += int64(300 * time.Millisecond)
-	s.until(2 * int64(time.Second))
-	if s.sent >= 1900 { // 0.7 s at 1.25 times the rate
-		t.Errorf("sent %d in 2 s: the stall was made up at once", s.sent)
+	s.until(1500 * int64(time.Millisecond))
+	if s.sent >= 1450 { // 0.2 s at twice the rate
+		t.Errorf("sent %d in 1.5 s: the stall was made up at once", s.sent)
 	}
 	s.until(3 * int64(time.Second))
 	if s.sent < 2999 || s.sent > 3000 || p.unsent != 0 {

@@ -81,6 +81,7 @@ type Server struct {
 	probes    *probeServer
 	wg        sync.WaitGroup
 	accepted  atomic.Int64 // connections; gives plain streams their order
+	datagrams atomic.Int64 // that came to no stream's own socket and were dealt with
 	cancel    context.CancelCauseFunc
 
 	mu       sync.Mutex

@@ -63,6 +63,7 @@ func (d *desk) read(ctx context.Context) {
 		if err == nil {
 			failures = 0
 			d.dispatch(ctx, buf[:n], from, to, at)
+			d.s.datagrams.Add(1)
 			continue
 		}
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {

@@ -192,6 +192,7 @@ func TestUDPStrangers(t *testing.T) {
 		append([]byte("FBP1"), make([]byte, 60)...), append([]byte("FBR1"), make([]byte, 60)...), append([]byte(challengeMagic), make([]byte, 16)...),
 	)
 	var sockets []*net.UDPConn
+	before := ts.datagrams.Load()
 	for _, b := range words {
 		s := running.dialUDP("")
 		for range 3 {
@@ -199,6 +200,10 @@ func TestUDPStrangers(t *testing.T) {
 		}
 		sockets = append(sockets, s)
 	}
+	// While a plain test of this address waits for streams, any datagram would be one.
+	eventually(t, "the strangers' datagrams were not read", func() bool {
+		return ts.datagrams.Load() >= before+int64(3*len(words))
+	})
 	// A second test of the same address: it takes one greeting, and nothing of the strangers.
 	second := plainUDP(t, ts, "")
 	v := second.greetUDP(udpGreeting)
