@@ -112,19 +112,7 @@ func (t *session) probeTest(ctx context.Context) error {
 		return err
 	}
 	t.ending.Store(true)
-	if err := t.ctl.sendState(t.s.to.Answer, StateExchangeResults); err != nil {
-		return t.closedError(err)
-	}
-	if err := t.readResults(ctx); err != nil {
-		return err
-	}
-	t.emitFinish()
-	if err := t.ctl.send(append(AppendDocument(nil, t.results().Encode()), byte(StateDisplayResults)), t.s.to.Answer); err != nil {
-		return t.closedError(err)
-	}
-	t.s.release(t)
-	_, _ = t.ctl.next(ctx, t.s.to.Answer) // both ends have all results: whatever comes instead changes nothing
-	return nil
+	return t.swapResults(ctx)
 }
 
 // watchProbes waits for the client's TEST_END and for everything that ends a test earlier.

@@ -382,6 +382,12 @@ func (t *session) exchange(ctx context.Context) error {
 	t.frames.stop() // none follows EXCHANGE_RESULTS
 	t.udp.end()
 	t.eng.Close()
+	return t.swapResults(ctx)
+}
+
+// swapResults is the end of every test, once nothing moves any more: results both ways,
+// then the client's goodbye.
+func (t *session) swapResults(ctx context.Context) error {
 	if err := t.ctl.sendState(t.s.to.Answer, StateExchangeResults); err != nil {
 		return t.closedError(err)
 	}
