@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/fullbore-net/fullbore/result"
@@ -435,6 +436,12 @@ func (s Serve) Filled() Serve {
 		s.TimeSkew = 10 * time.Second
 	}
 	return s
+}
+
+// Allowed reports whether a is in one of the prefixes; an empty list allows everybody. A
+// zone does not count.
+func Allowed(list []netip.Prefix, a netip.Addr) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }
 
 // Validate reports every fault at once.

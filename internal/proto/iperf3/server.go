@@ -286,17 +286,7 @@ func peerOf(nc net.Conn) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-func (s *Server) allowed(a netip.Addr) bool {
-	if len(s.Policy.Allow) == 0 {
-		return true
-	}
-	for _, p := range s.Policy.Allow {
-		if p.Contains(a.WithZone("")) {
-			return true
-		}
-	}
-	return false
-}
+func (s *Server) allowed(a netip.Addr) bool { return plan.Allowed(s.Policy.Allow, a) }
 
 // handle serves one connection from its first byte: a stream of a test that waits for
 // it, or the control connection of a new test. It closes nc, or hands it on. seq counts

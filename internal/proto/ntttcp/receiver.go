@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -207,17 +208,7 @@ func (r *Receiver) accept(ctx context.Context, ln net.Listener, handle func(net.
 	}
 }
 
-func (r *Receiver) allowed(a netip.Addr) bool {
-	if len(r.c.Allow) == 0 {
-		return true
-	}
-	for _, p := range r.c.Allow {
-		if p.Contains(a.WithZone("")) {
-			return true
-		}
-	}
-	return false
-}
+func (r *Receiver) allowed(a netip.Addr) bool { return plan.Allowed(r.c.Allow, a) }
 
 // note logs an odd visitor, a bounded number of times. what must not hold what it sent.
 func (r *Receiver) note(peer netip.Addr, what string, attrs ...any) {
