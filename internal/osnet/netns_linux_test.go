@@ -39,7 +39,7 @@ type network struct {
 func newNetwork(t *testing.T) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
+		cannot(t, "network namespaces need root")
 	}
 	// The runtime ends a thread whose goroutine ends while locked to it.
 	runtime.LockOSThread()
@@ -155,7 +155,7 @@ func nftCounters(t *testing.T) []int {
 func count(t *testing.T, matches ...string) {
 	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skip("nft is not installed; it is what counts the packets")
+		cannot(t, "nft is not installed; it is what counts the packets")
 	}
 	run(t, "nft", "add table inet t; add chain inet t i { type filter hook input priority 0; }")
 	for _, m := range matches {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,6 +16,16 @@ func TestMain(m *testing.M) {
 	// Before any test moves its thread to a namespace: the answer is for the process.
 	Capabilities()
 	goleak.VerifyTestMain(m)
+}
+
+// cannot skips a test that this user or machine may not run. CI has all that they need,
+// so there it is a failure.
+func cannot(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }
 
 func loopback(port uint16) netip.AddrPort {

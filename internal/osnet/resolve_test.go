@@ -107,7 +107,7 @@ func TestResolveNames(t *testing.T) {
 	}
 	unshare, err := exec.LookPath("unshare")
 	if err != nil || os.Geteuid() != 0 {
-		t.Skip("another /etc/hosts needs root and unshare")
+		cannot(t, "another /etc/hosts needs root and unshare")
 	}
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	if err := os.WriteFile(hosts, []byte(hostsFile), 0o644); err != nil {
