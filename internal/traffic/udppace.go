@@ -49,7 +49,7 @@ type bursts struct {
 	open    int64 // of the burst that began, not yet sent
 	least   int64 // the next burst must not begin before
 	began   int64 // when the latest burst began
-	held    int64 // how much longer than usual its calls took
+	held    int64 // how long those of its calls took that were held up
 	call    int64 // how long a call usually takes
 	waited  bool  // a wait was asked for since the last burst
 	run     int64 // datagrams since the last wait
@@ -174,8 +174,14 @@ func (p *bursts) makeUp(gap int64) int64 {
 	return gap * 4 / 5
 }
 
-// callWeight is how much of the usual length of calls one makes: an eighth.
-const callWeight = 8
+const (
+	// callWeight is how much of the usual length of calls one makes: an eighth.
+	callWeight = 8
+	// callGrowth is how much longer than half as long again as usual a call is that was held
+	// up, and how much longer than twice the usual one may count, so that one that was held up
+	// does not hide the next.
+	callGrowth = int64(2 * time.Microsecond)
+)
 
 // ended takes note of when a call of a burst began and ended. One that was held up may
 // have sent only at its end: the next burst keeps its distance from there. A sender whose
@@ -191,11 +197,13 @@ func (p *bursts) ended(began, now int64) {
 		}
 		return
 	}
-	p.held += max(0, took-p.call)
+	if took > p.call+p.call/2+callGrowth {
+		p.held += took // it may have sent only at its end
+	}
 	if now-p.due() <= stallFrom {
 		p.least = max(p.least, p.began+gap/2+p.held)
 	}
-	p.call += (took - p.call) / callWeight
+	p.call += (min(took, 2*p.call+callGrowth) - p.call) / callWeight
 }
 
 // behind reports that bursts are being made up one by one, and how far they are apart.
