@@ -71,7 +71,8 @@ type env struct {
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the
-// exit code. Called as iperf3 (any path, any .exe) it is that program.
+// exit code. Called as iperf3, ntttcp, ntttcps or ntttcpr (any path, any .exe) it is that
+// program.
 func Main(ctx context.Context, args []string, std Std) int {
 	if std.IsProcess {
 		oshost.TrimCode()
@@ -87,9 +88,16 @@ func Main(ctx context.Context, args []string, std Std) int {
 	switch personality(args[0]) {
 	case "iperf3":
 		return e.iperf3(ctx, args[0], args[1:])
+	case "ntttcp", "ntttcps", "ntttcpr":
+		return e.ntttcp(ctx, args[0], args[1:])
 	}
-	if len(args) > 1 && args[1] == "iperf3" {
-		return e.iperf3(ctx, "iperf3", args[2:])
+	if len(args) > 1 {
+		switch args[1] {
+		case "iperf3":
+			return e.iperf3(ctx, "iperf3", args[2:])
+		case "ntttcp":
+			return e.ntttcp(ctx, "ntttcp", args[2:])
+		}
 	}
 	return e.native(ctx, args[1:])
 }

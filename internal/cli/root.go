@@ -19,6 +19,7 @@ var commands = []func(*env) *cobra.Command{
 	newExplainCmd,
 	newLabCmd,
 	newIperf3Cmd,
+	newNTTTCPCmd,
 	newVersionCmd,
 }
 

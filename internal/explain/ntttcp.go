@@ -17,6 +17,11 @@ var ntttcpNotices = []Topic{
 		Do:   "Give both ends the same -W, -t and -C: each end uses its own within the agreed cycle.",
 	},
 	{
+		Word: "port-missing",
+		Text: "A port by which the receiver would also serve senders of the other dialect, or of the other transport, cannot be opened: another program has it, or it needs privilege. What was asked for is served all the same. The text names the port.",
+		Do:   "Only if such senders are to come: end the other program, or choose another base port (-p).",
+	},
+	{
 		Word: "sender-shorter",
 		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
 		Do:   "Give both ends the same times (-t, -W, -C).",
@@ -32,6 +37,10 @@ var ntttcpErrors = []Topic{
 	{
 		Word: "peer-vanished", Text: "The other end disappeared in mid-test without a word: its connections ended, or nothing moved any more. What was measured until then is kept.",
 		Do: "Look at that end's own messages; a stateful firewall that forgot the connections looks like this too.",
+	},
+	{
+		Word: "port", Text: "A port that the receiver needs cannot be opened: another program has it, it is below 1024 and needs privilege, or the address is not this host's. The text names it.",
+		Do: "Another receiver may still run: look with `ss -lntp`. Another base port: -p, at both ends.",
 	},
 	{
 		Word: "ports-refused", Text: "The receiver listens on some of the data ports and not on others. The text lists those that refused.",

@@ -20,6 +20,7 @@ type protocol struct {
 // protocols is the registry: a new protocol is a line here.
 var protocols = []protocol{
 	{"iperf3", runIperf3},
+	{plan.ProtocolNTTTCP, runNTTTCP},
 }
 
 func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out result.Sink) error {
