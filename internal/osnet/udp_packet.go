@@ -74,13 +74,19 @@ func (p *PacketConn) Read(b []byte) (n int, from netip.AddrPort, to netip.Addr, 
 	}
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	a := packetInfo(p.control[:], left)
-	switch to = a.to.Unmap(); {
+	return n, from, localOf(a, from), a.at, nil
+}
+
+// localOf is the local address of a datagram as Read gives it.
+func localOf(a arrival, from netip.AddrPort) netip.Addr {
+	switch to := a.to.Unmap(); {
 	case to.IsMulticast():
-		to = netip.Addr{} // nothing can be sent from there
+		return netip.Addr{} // nothing can be sent from there
 	case to.Is6() && to.IsLinkLocalUnicast():
-		to = to.WithZone(from.Addr().Zone())
+		return to.WithZone(from.Addr().Zone())
+	default:
+		return to
 	}
-	return n, from, to, a.at, nil
 }
 
 // Write sends b to to, from this machine's address from; when that is invalid, or the
