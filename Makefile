@@ -6,10 +6,18 @@ TOOLS    = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 60s
 export GOFLAGS = -buildvcs=false
 
-.PHONY: build run test peers lint unit interop script cross bench fuzz truth wine clean generate man
+.PHONY: build windows run test peers lint unit interop script cross bench fuzz truth wine clean generate man
 
 build: ## bin/fullbore
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/fullbore ./cmd/fullbore
+
+# The linker takes the .syso files beside main: made anew for each version, never committed.
+windows: ## dist/windows-{amd64,arm64}/fullbore.exe with version and manifest inside
+	@set -e; for a in amd64 arm64; do \
+		$(GO) run ./packaging/winres -arch $$a -version '$(VERSION)' -out cmd/fullbore/rsrc_windows_$$a.syso; \
+		GOOS=windows GOARCH=$$a CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/windows-$$a/fullbore.exe ./cmd/fullbore; \
+		$(GO) run ./packaging/winres -read dist/windows-$$a/fullbore.exe | grep -q 'level="asInvoker"'; \
+		echo "dist/windows-$$a/fullbore.exe"; done
 
 run: build ## measure this machine against itself
 	bin/fullbore test self -t 3
@@ -53,4 +61,4 @@ man: ## man pages into dist/man1
 	$(GO) run ./packaging/man dist/man1
 
 clean:
-	rm -rf bin dist
+	rm -rf bin dist cmd/fullbore/*.syso
