@@ -133,38 +133,6 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	return e, nil
 }
 
-func validate(cfg Config, flows []Flow) error {
-	var errs []error
-	bad := func(cond bool, field string, v any, want string) {
-		if cond {
-			errs = append(errs, &plan.FieldError{Field: field, Value: v, Want: want})
-		}
-	}
-	bad(len(flows) == 0, "flows", 0, "give at least one")
-	bad(cfg.Transport != plan.TCP && cfg.Transport != plan.UDP, "transport", cfg.Transport, "must be tcp or udp")
-	if cfg.Transport == plan.UDP {
-		cfg.validateUDP(bad)
-	}
-	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
-	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
-	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
-	bad(cfg.Bytes > 0 && cfg.Blocks > 0, "blocks", cfg.Blocks, "give only one of bytes and blocks")
-	bad(cfg.Bitrate < 0, "bitrate", cfg.Bitrate, "must not be negative")
-	bad(cfg.Burst < 0, "burst", cfg.Burst, "must not be negative")
-	bad(cfg.MaxRate < 0, "max_rate", cfg.MaxRate, "must not be negative")
-	bad(cfg.MaxBytes < 0, "max_bytes", cfg.MaxBytes, "must not be negative")
-	bad(cfg.Interval < 0, "interval", cfg.Interval, "must not be negative")
-	bad(cfg.Duration < 0, "duration", cfg.Duration, "must not be negative")
-	bad(cfg.Omit < 0, "omit", cfg.Omit, "must not be negative")
-	for i, f := range flows {
-		bad(f.Conn == nil, fmt.Sprintf("flows[%d].conn", i), nil, "must be set")
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("traffic: %w", errors.Join(errs...))
-	}
-	return nil
-}
-
 // build makes the movers: fast ones where the system has them, portable ones for the
 // rest (files, connections without a descriptor).
 func (e *Engine) build() error {

@@ -46,7 +46,7 @@ func (e *Engine) buildFast() (rest []*stream, err error) {
 	var tx, rx []*stream
 	for _, s := range e.streams {
 		if s.Send && e.cfg.Source == nil && e.shared.payload == nil {
-			p, err := osnet.NewPayload(e.cfg.BlockSize, func(b []byte) { fillPayload(b, e.cfg.Repeating) })
+			p, err := osnet.NewPayload(e.cfg.BlockSize, e.cfg.fill)
 			if err != nil {
 				return e.streams, nil // no memfd: nothing is lost but speed
 			}

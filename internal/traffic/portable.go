@@ -51,7 +51,7 @@ func (p *portable) run() {
 	defer p.timer.Stop()
 	if s.Send {
 		p.buf = make([]byte, s.e.cfg.BlockSize)
-		fillPayload(p.buf, s.e.cfg.Repeating)
+		s.e.cfg.fill(p.buf)
 		p.send()
 		s.release()
 	} else {
@@ -61,10 +61,16 @@ func (p *portable) run() {
 	s.ctr.stopped.Store(max(s.e.now(), 1))
 }
 
-// fillPayload fills p as iperf3 does: random, or the digits over and over
-// (iperf_util.c, fill_with_repeating_pattern).
-func fillPayload(p []byte, repeating bool) {
-	if repeating {
+// fill makes payload of p: one byte over and over as NTTTCP, or as iperf3 random, or the
+// digits (iperf_util.c, fill_with_repeating_pattern).
+func (c *Config) fill(p []byte) {
+	switch {
+	case c.Fill != 0:
+		for i := range p {
+			p[i] = c.Fill
+		}
+		return
+	case c.Repeating:
 		for i := range p {
 			p[i] = '0' + byte(i%10)
 		}

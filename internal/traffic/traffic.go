@@ -49,14 +49,13 @@
 // every arrival within the measured time; the highest number, the omitted part included.
 // UDPReceived counts distinct datagrams of the measured part. What comes after StopReceive
 // counts as arrived but has no part in bytes and times (UDPReceived.Tail).
+//
+// Bare datagrams (UDPConfig.Bare) have no header: each that arrives within the measured time
+// counts with its bytes, and of loss, order and delay nothing is known.
 package traffic
 
 import (
-	"io"
-	"time"
-
 	"github.com/fullbore-net/fullbore/internal/osnet"
-	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -68,51 +67,6 @@ type Flow struct {
 	Direction result.Direction // which way payload goes
 	Conn      *osnet.Conn
 	Send      bool // this end sends
-}
-
-// Config says what to do with the flows. The zero value of a field means "none" or
-// "no rule" where its comment says nothing else.
-type Config struct {
-	End       result.End // which end this is; goes into events
-	Transport plan.Transport
-	BlockSize int   // bytes a write or datagram; 0 = plan.DefaultTCPBlock for TCP
-	Bitrate   int64 // payload bit/s per flow
-	Burst     int   // blocks sent back to back under Bitrate
-	// MaxRate (payload bit/s) and MaxBytes are budgets over all flows, both ways, from
-	// Start on, enforced: senders and readers are paced to an equal share of MaxRate; a
-	// sender never writes past MaxBytes, a receiver stops within one read of it.
-	MaxRate, MaxBytes int64
-
-	Duration, Omit time.Duration // Duration counts from the end of Omit; 0 = no time rule
-	// Bytes and Blocks end the run when the flows of one direction together have moved
-	// so much since the end of Omit. Senders stop by themselves after whole blocks:
-	// Bytes ≤ sent < Bytes + flows×BlockSize, and Blocks exactly.
-	Bytes, Blocks int64
-	// Limited says that bytes, blocks or a file end this run, here or at the peer. It
-	// decides what a receiver's Total.End is; set by itself when Bytes or Blocks is.
-	Limited  bool
-	Interval time.Duration // length of a row; 0 = one row at the end (and none for Omit)
-
-	Send      plan.Send
-	Receive   plan.Receive
-	Repeating bool // payload is "0123456789…" instead of random bytes
-	// Source is what senders send in file mode, Sink where receivers write; nil = payload
-	// and discard. A Source that is an io.ReaderAt is sent whole by every sending flow;
-	// any other is shared between them. Calls of Read and Write are serialised.
-	Source     io.Reader
-	Sink       io.Writer
-	SourceSize int64
-
-	Affinity       []int         // CPUs for the workers, in turn
-	ReceiveTimeout time.Duration // no byte on any receiving flow for so long ends the run
-	// Host is called once per row, on the sampling goroutine.
-	Host func() *result.HostSample
-	// Out gets KindInterval events and notices, one at a time, until Finish returns. The
-	// caller stamps Seq.
-	Out          result.Sink
-	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
-
-	UDP UDPConfig
 }
 
 // Reason says which stop rule ended a run.

@@ -3,7 +3,6 @@ package traffic
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,26 +12,6 @@ import (
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
-
-// UDPConfig is what only UDP flows need.
-type UDPConfig struct {
-	Wide bool // 64-bit sequence numbers
-	// Nonce is the run's; it and the send time in ns go into bytes 16–31 where BlockSize is
-	// at least 32, and a datagram without it is foreign. 0 = iperf3's header alone.
-	Nonce    uint64
-	Pacing   plan.Pacing
-	Offload  plan.Offload
-	FirstSeq uint64 // of every flow; 0 = 1, what every peer expects
-	// Drain is how much silence ends the count of the tail, at least 200 ms: 4 round trips.
-	Drain time.Duration
-	// Iperf3 keeps a sender's account as iperf3 does, so that the drop-in's figures compare:
-	// what this host's own queue drops counts as sent, and in Refused as well, and nothing
-	// that is late is given up.
-	Iperf3 bool
-	// Window is a receive buffer that was asked for and set; the engine does not grow it. 0 =
-	// it makes room for the rate.
-	Window int64
-}
 
 // How long a receiver counts on after the measured time, for loss only (design §5).
 const (
@@ -68,17 +47,6 @@ func (e *Engine) udp() bool { return e.cfg.Transport == plan.UDP }
 // extended reports that datagrams carry the extension's bytes.
 func (e *Engine) extended() bool {
 	return e.cfg.UDP.Nonce != 0 && e.cfg.BlockSize >= datagram.ExtSize
-}
-
-func (c *Config) validateUDP(bad func(cond bool, field string, v any, want string)) {
-	bad(c.BlockSize < plan.MinUDPBlock || c.BlockSize > plan.MaxUDPBlock, "block_size", c.BlockSize, "must be 16…65507 for udp")
-	bad(c.Source != nil || c.Sink != nil, "file", "set", "a file cannot be sent over udp")
-	u := &c.UDP
-	bad(!u.Wide && u.FirstSeq > math.MaxUint32, "udp.first_seq", u.FirstSeq, "must fit 32 bits")
-	bad(u.FirstSeq > math.MaxInt64, "udp.first_seq", u.FirstSeq, "must be less than 2^63")
-	bad(u.Drain < 0, "udp.drain", u.Drain, "must not be negative")
-	bad(u.Pacing != plan.PacingDefault && u.Pacing != plan.PacingFrugal && u.Pacing != plan.PacingPrecise, "udp.pacing", u.Pacing, "must be frugal or precise")
-	bad(u.Offload != plan.OffloadAuto && u.Offload != plan.OffloadOn && u.Offload != plan.OffloadOff, "udp.offload", u.Offload, "must be on or off")
 }
 
 // udpState is what an engine of UDP flows has in common.

@@ -26,6 +26,7 @@ const (
 	// A receiver's messages a call: whole super-packets, or single datagrams.
 	coalescedMessages = 8
 	plainMessages     = 64
+	bareMessages      = 16 // each may be of any length
 
 	// spinUnder: a pause shorter than this is no pause for a thread.
 	spinUnder = int64(4000)
@@ -163,7 +164,7 @@ func (w *udpTx) fit(planned int64) error {
 		if err != nil {
 			return fmt.Errorf("traffic: %w", err)
 		}
-		fillPayload(out.Datagram(0), w.e.cfg.Repeating)
+		w.e.cfg.fill(out.Datagram(0))
 		for i := 1; i < count; i++ {
 			copy(out.Datagram(i), out.Datagram(0))
 		}
@@ -308,9 +309,11 @@ func (w *udpTx) send(l *txLane, now int64) int64 {
 		n = min(n, w.count)
 	}
 	w.out.Use(l.fd)
-	mono := w.e.monoAt(now)
-	for i := range n {
-		s.stamp(w.out.Datagram(i), i, mono)
+	if !w.e.cfg.UDP.Bare {
+		mono := w.e.monoAt(now)
+		for i := range n {
+			s.stamp(w.out.Datagram(i), i, mono)
+		}
 	}
 	sent, errno := w.out.Send(n)
 	after := w.e.now()

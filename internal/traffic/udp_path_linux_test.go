@@ -454,10 +454,13 @@ var udpPaths = []struct {
 	{"send gso", 1, true, Config{UDP: UDPConfig{Wide: true, Nonce: 3}}},
 	{"send sendmmsg", 1, true, Config{UDP: UDPConfig{Offload: plan.OffloadOff}}},
 	{"send limited", 1, true, Config{MaxBytes: 1 << 50}},
+	{"send bare", 1, true, Config{UDP: UDPConfig{Bare: true}, Fill: 'A'}},
 	{"send many", 16, true, Config{Bitrate: 100_000_000}},
 	{"receive gro", 1, false, Config{}},
 	{"receive recvmmsg", 1, false, Config{UDP: UDPConfig{Offload: plan.OffloadOff}}},
 	{"receive many", 16, false, Config{}},
+	{"receive bare", 1, false, Config{UDP: UDPConfig{Bare: true}}},
+	{"receive bare, recvmmsg", 1, false, Config{UDP: UDPConfig{Bare: true, Offload: plan.OffloadOff}}},
 }
 
 // udpStep makes the engine of one of udpPaths with what it needs at the other end.

@@ -32,7 +32,7 @@ func newUDPPortable(s *stream, i int) *udpPortable {
 	e := s.e
 	if !s.Send {
 		p.joined = osnet.Capabilities().Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && s.Conn.SetCoalesce(true) == nil
-		if s.Conn.SetStamps() != nil {
+		if s.Conn.SetStamps() != nil && !e.cfg.UDP.Bare {
 			e.noticeStamps()
 		}
 		return p
@@ -81,12 +81,7 @@ func (p *udpPortable) run() {
 		defer e.pin(p.i, false)()
 	}
 	if !s.Send {
-		// A byte more than the test's datagrams: a longer one is then seen to be no such.
-		size := e.cfg.BlockSize + 1
-		if p.joined {
-			size = 64 << 10
-		}
-		p.buf = make([]byte, size)
+		p.buf = make([]byte, e.receiveSize(p.joined))
 		p.receive()
 		s.leftReceiving()
 		return
@@ -94,7 +89,7 @@ func (p *udpPortable) run() {
 	p.timer = time.NewTimer(time.Hour)
 	defer p.timer.Stop()
 	p.buf = make([]byte, p.count*e.cfg.BlockSize)
-	fillPayload(p.buf[:e.cfg.BlockSize], e.cfg.Repeating)
+	e.cfg.fill(p.buf[:e.cfg.BlockSize])
 	for i := 1; i < p.count; i++ {
 		copy(p.datagram(i), p.buf[:e.cfg.BlockSize])
 	}
@@ -121,9 +116,11 @@ func (p *udpPortable) sendOnce() bool {
 		}
 		return wait >= 0
 	}
-	mono := e.monoAt(now)
-	for i := range n {
-		s.stamp(p.datagram(i), i, mono)
+	if !e.cfg.UDP.Bare {
+		mono := e.monoAt(now)
+		for i := range n {
+			s.stamp(p.datagram(i), i, mono)
+		}
 	}
 	_, err := s.Conn.Net().Write(p.buf[:n*e.cfg.BlockSize])
 	after := e.now()

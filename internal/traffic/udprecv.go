@@ -14,6 +14,7 @@ import (
 // udpReceiver is what a flow that receives datagrams has beyond a stream.
 type udpReceiver struct {
 	e        *Engine
+	bare     bool // no account: acc and meter are nil
 	size     int
 	wide     bool
 	extended bool
@@ -45,10 +46,14 @@ type received struct {
 	bytes    int64 // of the largest message
 	kernel   int64 // datagrams timed by the kernel
 	user     int64 // and by this program
+	bare     int64 // datagrams without a header within the rate window
 }
 
 func newUDPReceiver(e *Engine) *udpReceiver {
 	u := &e.cfg.UDP
+	if u.Bare {
+		return &udpReceiver{e: e, bare: true}
+	}
 	r := &udpReceiver{
 		e: e, size: e.cfg.BlockSize, wide: u.Wide, extended: e.extended(), nonce: u.Nonce,
 		acc: datagram.NewAt(u.Wide, u.FirstSeq), high: int64(u.FirstSeq) - 1,
@@ -58,6 +63,21 @@ func newUDPReceiver(e *Engine) *udpReceiver {
 	}
 	return r
 }
+
+// receiveSize is the room for a message: a byte more than the test's datagrams, so that a
+// longer one is seen to be no such, or for any that is possible.
+func (e *Engine) receiveSize(joined bool) int {
+	switch {
+	case joined:
+		return 64 << 10
+	case e.cfg.UDP.Bare:
+		return largestDatagram
+	}
+	return e.cfg.BlockSize + 1
+}
+
+// largestDatagram is UDP's over IPv6, bytes.
+const largestDatagram = 65535 - 8
 
 // samples is how many delays a meter keeps for its quantiles. A meter takes about
 // 100 KiB beside them, so the flows of a thinned run have none.
@@ -102,6 +122,9 @@ func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted in
 		}
 	}
 	inTime := at <= u.e.u.stop.Load() && (at >= 0 || u.e.cfg.Limited)
+	if u.bare {
+		return u.count(s, u.uncounted(data, segment, stamp, inTime), at, inTime)
+	}
 	if segment <= 0 || segment >= len(data) {
 		if u.one(data, at, inTime) {
 			counted = len(data)
@@ -121,6 +144,20 @@ func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted in
 	u.timed(n, stamp)
 	u.sized(n, len(data))
 	return u.count(s, counted, at, inTime)
+}
+
+// uncounted takes a message without headers into account and returns its bytes.
+func (u *udpReceiver) uncounted(data []byte, segment int, stamp int64, inTime bool) int {
+	n := 1
+	if segment > 0 && segment < len(data) {
+		n = (len(data) + segment - 1) / segment
+	}
+	if inTime {
+		u.got.bare += int64(n)
+	}
+	u.timed(n, stamp)
+	u.sized(n, len(data))
+	return len(data)
 }
 
 func (u *udpReceiver) timed(n int, stamp int64) {
@@ -255,6 +292,12 @@ const (
 // tail says how far the count after the measured time is.
 func (e *Engine) tail(last, now int64) listening {
 	stop := e.u.stop.Load()
+	if e.cfg.UDP.Bare { // nothing that comes later counts: what has come is to be read
+		if now-stop >= int64(tailSilence) {
+			return heard
+		}
+		return silent
+	}
 	silence := max(tailSilence, e.cfg.UDP.Drain)
 	switch {
 	case now-stop >= int64(tailMost):

@@ -49,15 +49,17 @@ func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce && !e.noticed("offload-off") {
 		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
 	}
-	if !caps.Stamps {
+	if !caps.Stamps && !e.cfg.UDP.Bare {
 		e.noticeStamps()
 	}
 	messages := plainMessages
-	if coalesce {
+	switch {
+	case coalesce:
 		messages = coalescedMessages
+	case e.cfg.UDP.Bare:
+		messages = bareMessages
 	}
-	// A byte more than the test's datagrams: a longer one is then seen to be no such.
-	r, err := osnet.NewDatagramReceiver(fds[0], e.cfg.BlockSize+1, messages, coalesce, caps.Stamps)
+	r, err := osnet.NewDatagramReceiver(fds[0], e.receiveSize(false), messages, coalesce, caps.Stamps)
 	for _, fd := range fds[1:] {
 		if err == nil {
 			err = r.Add(fd)

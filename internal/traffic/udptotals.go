@@ -48,7 +48,10 @@ func (s *stream) udpSample(at int64) mark {
 // look fills m; the caller holds mu.
 func (u *udpReceiver) look(s *stream, m *mark) {
 	m.bytes = s.ctr.bytes.Load()
-	m.u.counts, m.u.got, m.u.jitter = u.acc.Counts(), u.got, u.jitter()
+	m.u.got = u.got
+	if !u.bare {
+		m.u.counts, m.u.jitter = u.acc.Counts(), u.jitter()
+	}
 }
 
 // markDatagrams is sampleAll at the end of the omitted part: the sample of each flow is
@@ -76,7 +79,9 @@ func (e *Engine) markReceiver(s *stream) mark {
 	u.mu.Lock()
 	u.look(s, &m)
 	m.at = e.now()
-	u.acc.Mark()
+	if !u.bare {
+		u.acc.Mark()
+	}
 	old := u.meter
 	u.meter, u.lean = fresh, leanJitter{}
 	u.mu.Unlock()
@@ -93,6 +98,10 @@ func (e *Engine) udpRow(s *stream, m, p *mark, si *result.StreamInterval) {
 	if s.Send {
 		si.Packets = ptr(si.Bytes / int64(e.cfg.BlockSize))
 		si.UDP = &result.UDPInterval{Refused: m.u.refused - p.u.refused, Unsent: m.u.unsent - p.u.unsent}
+		return
+	}
+	if s.rx.bare {
+		si.Packets = ptr(m.u.got.bare - p.u.got.bare)
 		return
 	}
 	c := m.u.counts.Since(p.u.counts)
@@ -143,7 +152,7 @@ func sumDatagrams(sum *result.IntervalSum, streams []*stream, rows []result.Stre
 		}
 		n++
 		packets += *r.Packets
-		if !s.Send {
+		if !s.Send && !s.e.cfg.UDP.Bare {
 			lost, disorder, jitter = lost+*r.Lost, disorder+*r.OutOfOrder, jitter+*r.Jitter
 		}
 	}
@@ -151,7 +160,7 @@ func sumDatagrams(sum *result.IntervalSum, streams []*stream, rows []result.Stre
 		return
 	}
 	sum.Packets = &packets
-	if !sum.Sender {
+	if !sum.Sender && !streams[0].e.cfg.UDP.Bare {
 		sum.Lost, sum.OutOfOrder, sum.Jitter = &lost, &disorder, ptr(jitter/float64(n))
 	}
 }
@@ -188,6 +197,11 @@ func (s *stream) sentTotals(base mark, f *FlowTotal, details bool) {
 
 func (s *stream) receivedTotals(base mark, f *FlowTotal, details, final bool) {
 	m := s.udpSample(0)
+	if s.rx.bare {
+		f.Total.Packets = ptr(m.u.got.bare)
+		f.Total.OmittedPackets = ptr(base.u.got.bare)
+		return
+	}
 	first := int64(s.e.cfg.UDP.FirstSeq) - 1 // the stream's own zero
 	all, c := m.u.counts, m.u.counts.Since(base.u.counts)
 	f.Total.Packets = ptr(all.Highest - first)

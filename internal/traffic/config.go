@@ -1,0 +1,132 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Config says what to do with the flows. The zero value of a field means "none" or
+// "no rule" where its comment says nothing else.
+type Config struct {
+	End       result.End // which end this is; goes into events
+	Transport plan.Transport
+	BlockSize int   // bytes a write or datagram; 0 = plan.DefaultTCPBlock for TCP
+	Bitrate   int64 // payload bit/s per flow
+	Burst     int   // blocks sent back to back under Bitrate
+	// MaxRate (payload bit/s) and MaxBytes are budgets over all flows, both ways, from
+	// Start on, enforced: senders and readers are paced to an equal share of MaxRate; a
+	// sender never writes past MaxBytes, a receiver stops within one read of it.
+	MaxRate, MaxBytes int64
+
+	Duration, Omit time.Duration // Duration counts from the end of Omit; 0 = no time rule
+	// Bytes and Blocks end the run when the flows of one direction together have moved
+	// so much since the end of Omit. Senders stop by themselves after whole blocks:
+	// Bytes ≤ sent < Bytes + flows×BlockSize, and Blocks exactly.
+	Bytes, Blocks int64
+	// Limited says that bytes, blocks or a file end this run, here or at the peer. It
+	// decides what a receiver's Total.End is; set by itself when Bytes or Blocks is.
+	Limited  bool
+	Interval time.Duration // length of a row; 0 = one row at the end (and none for Omit)
+
+	Send    plan.Send
+	Receive plan.Receive
+	// Payload is random bytes, or with Repeating "0123456789…", or with Fill, when it is not
+	// 0, that byte over and over; in datagrams after the header, where there is one.
+	Repeating bool
+	Fill      byte
+	// Source is what senders send in file mode, Sink where receivers write; nil = payload
+	// and discard. A Source that is an io.ReaderAt is sent whole by every sending flow;
+	// any other is shared between them. Calls of Read and Write are serialised.
+	Source     io.Reader
+	Sink       io.Writer
+	SourceSize int64
+
+	Affinity       []int         // CPUs for the workers, in turn
+	ReceiveTimeout time.Duration // no byte on any receiving flow for so long ends the run
+	// Host is called once per row, on the sampling goroutine.
+	Host func() *result.HostSample
+	// Out gets KindInterval events and notices, one at a time, until Finish returns. The
+	// caller stamps Seq.
+	Out          result.Sink
+	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
+
+	UDP UDPConfig
+}
+
+// UDPConfig is what only UDP flows need.
+type UDPConfig struct {
+	// Bare datagrams are BlockSize bytes of payload and nothing else. A receiver counts all that
+	// come, of whatever length, and what it was told of their number, loss, order and delay is
+	// nil.
+	Bare bool
+	Wide bool // 64-bit sequence numbers
+	// Nonce is the run's; it and the send time in ns go into bytes 16–31 where BlockSize is
+	// at least 32, and a datagram without it is foreign. 0 = iperf3's header alone.
+	Nonce    uint64
+	Pacing   plan.Pacing
+	Offload  plan.Offload
+	FirstSeq uint64 // of every flow; 0 = 1, what every peer expects
+	// Drain is how much silence ends the count of the tail, at least 200 ms: 4 round trips.
+	Drain time.Duration
+	// Iperf3 keeps a sender's account as iperf3 does, so that the drop-in's figures compare:
+	// what this host's own queue drops counts as sent, and in Refused as well, and nothing
+	// that is late is given up.
+	Iperf3 bool
+	// Window is a receive buffer that was asked for and set; the engine does not grow it. 0 =
+	// it makes room for the rate.
+	Window int64
+}
+
+func validate(cfg Config, flows []Flow) error {
+	var errs []error
+	bad := func(cond bool, field string, v any, want string) {
+		if cond {
+			errs = append(errs, &plan.FieldError{Field: field, Value: v, Want: want})
+		}
+	}
+	bad(len(flows) == 0, "flows", 0, "give at least one")
+	bad(cfg.Transport != plan.TCP && cfg.Transport != plan.UDP, "transport", cfg.Transport, "must be tcp or udp")
+	if cfg.Transport == plan.UDP {
+		cfg.validateUDP(bad)
+	}
+	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
+	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
+	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
+	bad(cfg.Bytes > 0 && cfg.Blocks > 0, "blocks", cfg.Blocks, "give only one of bytes and blocks")
+	bad(cfg.Bitrate < 0, "bitrate", cfg.Bitrate, "must not be negative")
+	bad(cfg.Burst < 0, "burst", cfg.Burst, "must not be negative")
+	bad(cfg.MaxRate < 0, "max_rate", cfg.MaxRate, "must not be negative")
+	bad(cfg.MaxBytes < 0, "max_bytes", cfg.MaxBytes, "must not be negative")
+	bad(cfg.Interval < 0, "interval", cfg.Interval, "must not be negative")
+	bad(cfg.Duration < 0, "duration", cfg.Duration, "must not be negative")
+	bad(cfg.Omit < 0, "omit", cfg.Omit, "must not be negative")
+	for i, f := range flows {
+		bad(f.Conn == nil, fmt.Sprintf("flows[%d].conn", i), nil, "must be set")
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("traffic: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+func (c *Config) validateUDP(bad func(cond bool, field string, v any, want string)) {
+	least := plan.MinUDPBlock
+	if c.UDP.Bare {
+		least = 1
+	}
+	bad(c.BlockSize < least || c.BlockSize > plan.MaxUDPBlock, "block_size", c.BlockSize, fmt.Sprintf("must be %d…%d for udp", least, plan.MaxUDPBlock))
+	bad(c.Source != nil || c.Sink != nil, "file", "set", "a file cannot be sent over udp")
+	u := &c.UDP
+	bad(u.Bare && (u.Wide || u.Nonce != 0 || u.FirstSeq != 0), "udp.bare", u.Bare, "leaves no room for numbers and nonces")
+	bad(!u.Wide && u.FirstSeq > math.MaxUint32, "udp.first_seq", u.FirstSeq, "must fit 32 bits")
+	bad(u.FirstSeq > math.MaxInt64, "udp.first_seq", u.FirstSeq, "must be less than 2^63")
+	bad(u.Drain < 0, "udp.drain", u.Drain, "must not be negative")
+	bad(u.Pacing != plan.PacingDefault && u.Pacing != plan.PacingFrugal && u.Pacing != plan.PacingPrecise, "udp.pacing", u.Pacing, "must be frugal or precise")
+	bad(u.Offload != plan.OffloadAuto && u.Offload != plan.OffloadOn && u.Offload != plan.OffloadOff, "udp.offload", u.Offload, "must be on or off")
+}
