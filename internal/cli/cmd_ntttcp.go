@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os/signal"
@@ -26,7 +27,7 @@ func newNTTTCPCmd(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ntttcp …",
 		Short: "Be NTTTCP, of Linux or of Windows: its options, its tables, its files",
-		Long: "Be ntttcp-for-linux 1.4.3, or ntttcp.exe 5.40 (--dialect windows as first word; the default on Windows): the same options, tables and files. " +
+		Long: "Be ntttcp-for-linux 1.4.3, or ntttcp.exe 5.40 (--dialect windows as first word; the default on Windows): the same options, tables and files.\n" +
 			"A receiver serves senders of both, whether they synchronise or not. See: fullbore ntttcp -h",
 		Example:            "  fullbore ntttcp -r\n  fullbore ntttcp -s HOST -P 8 -t 30\n  fullbore ntttcp -s -m 8,*,HOST -t 60",
 		DisableFlagParsing: true,
@@ -39,14 +40,15 @@ func newNTTTCPCmd(e *env) *cobra.Command {
 // ntttcpRun is one run of the drop-in.
 type ntttcpRun struct {
 	*env
-	argv0   string
-	args    []string
-	inv     *compat.Invocation
-	out     compat.Output
-	windows bool      // the dialect
-	stdout  io.Writer // CRLF where the original has it
-	log     io.Writer // -O; nil = none
-	host    *result.Host
+	argv0    string
+	args     []string
+	inv      *compat.Invocation
+	out      compat.Output
+	windows  bool      // the dialect
+	stdout   io.Writer // with the ends of lines that the original has
+	log      io.Writer // -O; nil = none
+	host     *result.Host
+	detached *parentPipe // this is the background half of -D; nil = it is not
 }
 
 // ntttcp is the drop-in. It returns the exit code.
@@ -54,9 +56,8 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 	if e.IsProcess {
 		signal.Ignore(syscall.SIGPIPE) // a test outlives the reader of its output
 	}
-	dialect, _, _ := compat.Choose(argv0, args, process.Windows())
 	stdout := e.Out
-	if dialect == plan.NTTTCPWindows && process.Windows() {
+	if dialect, _, _ := compat.Choose(argv0, args, process.Windows()); dialect == plan.NTTTCPWindows && process.Windows() {
 		stdout = &crlfWriter{w: e.Out}
 	}
 	inv, exit := compat.Parse(argv0, args, e.ntttcpWorld(ctx))
@@ -65,22 +66,39 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 		_, _ = io.WriteString(e.Err, exit.Stderr)
 		return exit.Code
 	}
-	_, _ = io.WriteString(stdout, inv.Stdout())
-	_, _ = io.WriteString(e.Err, inv.Stderr)
 	n := &ntttcpRun{
 		env: e, argv0: argv0, args: args, inv: inv, out: inv.Output, windows: inv.Output.Dialect == plan.NTTTCPWindows,
-		stdout: stdout, host: oshost.Facts(ctx, netip.Addr{}),
+		stdout: stdout, host: oshost.Facts(ctx, netip.Addr{}), detached: e.parent(),
 	}
+	log := n.introduce()
+	defer log.Close()
+	if !n.filesWritable() {
+		return n.usageCode()
+	}
+	if inv.Daemon && n.detached == nil {
+		return n.detach()
+	}
+	process.RaiseFiles(math.MaxUint64)
+	ctx, stop := n.interruptibleAs(ctx, n.cutOffCode())
+	defer stop()
 	if inv.Serve != nil {
 		return n.receive(ctx)
 	}
+	n.detached.ready()
 	return n.send(ctx)
+}
+
+// usageCode is the exit code of a command line that cannot be carried out.
+func (n *ntttcpRun) usageCode() int {
+	if n.windows {
+		return compat.ExitWindowsParameters
+	}
+	return compat.ExitUsage
 }
 
 // ntttcpWorld is what the command line is checked against.
 func (e *env) ntttcpWorld(ctx context.Context) compat.World {
-	// What is too low can be raised, as far as the hard limit: see raiseFiles.
-	_, hard := process.Files()
+	_, hard := process.Files() // the lower limit is raised to it
 	return compat.World{
 		Windows: process.Windows(), Now: e.Now, CPUs: cpuCount(), Admin: process.Admin(),
 		SoftFiles: hard, HardFiles: hard, Local: func(host string) bool { return isLocal(ctx, host) },

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/result"
@@ -10,19 +11,27 @@ import (
 
 // runner makes what runs the tests of the drop-in.
 func (n *ntttcpRun) runner() *runner.Runner {
-	return &runner.Runner{Version: Version, Now: n.Now, Plain: true}
+	return &runner.Runner{
+		Version: Version, Now: n.Now, Plain: true,
+		Log: slog.New(&lineHandler{program: "ntttcp", out: n.Err, debug: n.out.Verbose}),
+	}
 }
 
 // send is the sender: one test.
 func (n *ntttcpRun) send(ctx context.Context) int {
-	ctx, stop := n.interruptibleAs(ctx, 1)
-	defer stop()
-	v := n.newConsole()
+	v := n.newTest()
 	_, err := n.runner().Run(ctx, n.inv.Plan, v)
-	_ = v.Close()
+	v.Close()
 	var broke *result.Error
-	if errors.As(err, &broke) && !broke.Interrupted {
-		return 24
+	if err != nil && !errors.As(err, &broke) {
+		broke = &result.Error{Code: "failed", Text: err.Error()}
 	}
-	return 0
+	if broke != nil && v.err == nil { // it did not come as far as to have events
+		v.Event(result.Event{Kind: result.KindError, End: result.Client, Err: broke})
+	}
+	code := n.exitCode(broke, v.began)
+	if v.lost && code == exitOK {
+		code = exitBroken
+	}
+	return code
 }

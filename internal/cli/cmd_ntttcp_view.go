@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcplinux"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcpwin"
@@ -14,26 +17,43 @@ func (n *ntttcpRun) end() result.End {
 	return result.Client
 }
 
-// newConsole makes the renderer of one test, or of what is said between tests.
-func (n *ntttcpRun) newConsole() view {
+// newConsole makes what prints lines that belong to no test.
+func (n *ntttcpRun) newConsole() view { return n.consoleWith(nil) }
+
+// consoleWith makes what prints one test; errorLines words its error.
+func (n *ntttcpRun) consoleWith(errorLines func(*result.Error) []string) view {
 	if n.windows {
-		return ntttcpwin.New(n.stdout, n.windowsOptions())
+		o := n.windowsOptions()
+		o.ErrorLines = errorLines
+		return ntttcpwin.New(n.stdout, o)
 	}
-	return ntttcplinux.New(n.stdout, n.linuxOptions())
+	o := n.linuxOptions()
+	o.ErrorLines = errorLines
+	return ntttcplinux.New(n.stdout, o)
+}
+
+// fault is an error line about what belongs to no test.
+func (n *ntttcpRun) fault(text string) {
+	c := n.newConsole()
+	c.Event(result.Event{Kind: result.KindMilestone, End: n.end(), Milestone: &result.Milestone{
+		Code: result.MilestoneLine, Severity: "error", Text: text, Time: n.Now(),
+	}})
+	n.detached.say(text)
 }
 
 func (n *ntttcpRun) linuxOptions() ntttcplinux.Options {
 	return ntttcplinux.Options{
 		Settings: n.linuxSettings(), Verbose: n.out.Verbose, Quiet: !n.out.Realtime, NoThreads: !n.out.Threads,
 		Terminal: n.Terminal && n.Getenv("TERM") != "dumb", Again: true, Now: n.Now, Log: n.log, Err: n.Err, End: n.end(),
-		ErrorLines: n.errorLines,
 	}
 }
 
+// windowsOptions: the writer of the console makes the ends of lines; the document has those of
+// Windows wherever it is written.
 func (n *ntttcpRun) windowsOptions() ntttcpwin.Options {
 	return ntttcpwin.Options{
 		Settings: n.windowsSettings(), Verbose: n.out.Verbose, NoThreads: !n.out.Threads, XML: !n.out.Tables,
-		Realtime: n.out.Realtime, Again: true, Now: n.Now, Err: n.Err, End: n.end(), ErrorLines: n.errorLines,
+		Realtime: n.out.Realtime, Again: true, Now: n.Now, Err: n.Err, End: n.end(),
 	}
 }
 
@@ -83,6 +103,11 @@ func (n *ntttcpRun) windowsSettings() ntttcpwin.Settings {
 	for _, m := range t.Mappings {
 		s.Mappings = append(s.Mappings, windowsMapping(m))
 	}
+	if n.host != nil {
+		name, _, _ := strings.Cut(n.host.Name, ".")
+		name = strings.ToUpper(name)
+		s.Computer = name[:min(len(name), 15)] // as NetBIOS has it
+	}
 	return s
 }
 
@@ -94,10 +119,84 @@ func windowsMapping(m plan.NTTTCPMapping) ntttcpwin.Mapping {
 	return out
 }
 
-// errorLines is what the console says about an error.
-func (n *ntttcpRun) errorLines(e *result.Error) []string {
-	if e.Interrupted {
-		return nil
+// ntttcpView shows one test: on the console while it runs, in files when it is over.
+type ntttcpView struct {
+	n       *ntttcpRun
+	console view
+	fold    result.Folder
+	began   bool          // payload flows, or did
+	told    bool          // that a signal ended it
+	nothing bool          // it ended before anything was measured
+	endless bool          // until a signal comes
+	err     *result.Error // why it broke off
+	lost    bool          // some output is
+}
+
+func (n *ntttcpRun) newTest() *ntttcpView {
+	v := &ntttcpView{n: n}
+	v.console = n.consoleWith(v.errorLines)
+	return v
+}
+
+// Event implements result.Sink.
+func (v *ntttcpView) Event(e result.Event) {
+	v.fold.Event(e)
+	switch e.Kind {
+	case result.KindConnected:
+		n := e.Head.NTTTCP
+		v.endless = e.Head.Test.Duration == 0 && e.Head.Test.Blocks == 0 && (n == nil || n.Cycle == nil || *n.Cycle == 0)
+	case result.KindStart:
+		v.began = true
+		v.console.Event(e)
+		if v.n.windows { // it says so without synchronising, too
+			v.tell(result.MilestoneStarted)
+		}
+		return
+	case result.KindInterval:
+		if v.endless && !v.n.windows {
+			return // the original has no line of them when it runs until it is stopped
+		}
+	case result.KindMilestone:
+		v.told = v.told || e.Milestone.Code == result.MilestoneInterrupt
+		v.nothing = v.nothing || e.Milestone.Code == result.MilestoneNoResult
+	case result.KindFinish:
+		if v.nothing { // "Test was interrupted." is all that the original says
+			if v.n.windows {
+				fmt.Fprintln(v.n.Err, "ntttcp: the test ended before anything was measured")
+			}
+			return
+		}
+	case result.KindError:
+		v.err = e.Err
+		if e.Err.Interrupted {
+			v.interrupted()
+			return
+		}
+		if hint := v.hint(e.Err); hint != "" {
+			fmt.Fprintf(v.n.Err, "ntttcp: %s\n", hint)
+		}
 	}
-	return []string{e.Text}
+	v.console.Event(e)
+}
+
+// interrupted tells of the signal where the test has not.
+func (v *ntttcpView) interrupted() {
+	if !v.told {
+		v.tell(result.MilestoneInterrupt)
+	}
+}
+
+func (v *ntttcpView) tell(code string) {
+	v.console.Event(result.Event{Kind: result.KindMilestone, End: v.n.end(), Milestone: &result.Milestone{Code: code, Time: v.n.Now()}})
+}
+
+// Close ends the console's part and writes the files. It is called when no event follows.
+func (v *ntttcpView) Close() {
+	if err := v.console.Close(); lost(err) {
+		v.lost = true
+		fmt.Fprintf(v.n.Err, "ntttcp: %v\n", err)
+	}
+	if run := v.fold.Run(); run.Finished() && !v.nothing && !v.n.writeFiles(run) {
+		v.lost = true
+	}
 }

@@ -77,7 +77,7 @@ func runExit(e *result.Error) int {
 	switch e.Code {
 	case "usage", "plan":
 		return exitUsage
-	case "connect", "resolve", "address", "not-iperf3", "silent-peer", "udp-no-answer", "udp-refused":
+	case "connect", "resolve", "address", "not-iperf3", "silent-peer", "udp-no-answer", "udp-refused", "port", "ports-refused":
 		return exitConnect
 	case "busy", "refused", "denied", "auth", "limit":
 		return exitRefused

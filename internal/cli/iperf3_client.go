@@ -58,9 +58,14 @@ func lost(err error) bool { return err != nil && !errors.Is(err, syscall.EPIPE) 
 // first stream.
 func (d *dropin) runner(base int) *runner.Runner {
 	return &runner.Runner{
-		Version: Version, Release: d.release.String(), Now: d.Now, Log: slog.New(&lineHandler{d: d}), SocketBase: base, Plain: true,
+		Version: Version, Release: d.release.String(), Now: d.Now, Log: slog.New(d.logLines()), SocketBase: base, Plain: true,
 		OneSocket: d.oneSocket(),
 	}
+}
+
+// logLines prints what the server notes.
+func (d *dropin) logLines() slog.Handler {
+	return &lineHandler{program: "iperf3", out: d.stderr, stamp: d.timestamp, debug: d.out.Debug > 0}
 }
 
 // exitStatus is iperf3's: 0 after a test, and since 3.19 after a signal; 1 after a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -301,17 +302,20 @@ func (s *serverDesk) interrupted(cause *result.Error) {
 	}
 }
 
-// lineHandler prints log records of a server as lines in iperf3's manner, so that
+// lineHandler prints log records of a drop-in's server as lines in iperf3's manner, so that
 // strangers at the port and refused clients are seen: "iperf3: visitor 192.0.2.1: busy
 // (holder …)". The line of a test is left out: its renderer has told it.
 type lineHandler struct {
-	d     *dropin
-	attrs []slog.Attr
+	program string // whose lines they are
+	out     io.Writer
+	stamp   func() string // the time in front of a line; nil = none
+	debug   bool          // debug records, too
+	attrs   []slog.Attr
 }
 
 // Enabled implements slog.Handler: debug records appear with -d.
 func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn || h.d.out.Debug > 0
+	return l >= slog.LevelWarn || h.debug
 }
 
 // Handle implements slog.Handler.
@@ -340,13 +344,19 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	if len(words) > 0 {
 		text += " (" + strings.Join(words, ", ") + ")"
 	}
-	_, err := fmt.Fprintf(h.d.stderr, "%siperf3: %s\n", h.d.timestamp(), text)
+	stamp := ""
+	if h.stamp != nil {
+		stamp = h.stamp()
+	}
+	_, err := fmt.Fprintf(h.out, "%s%s: %s\n", stamp, h.program, text)
 	return err
 }
 
 // WithAttrs implements slog.Handler.
 func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &lineHandler{h.d, append(append([]slog.Attr{}, h.attrs...), attrs...)}
+	more := *h
+	more.attrs = append(append([]slog.Attr{}, h.attrs...), attrs...)
+	return &more
 }
 
 // WithGroup implements slog.Handler; groups make no difference in a line.

@@ -247,7 +247,12 @@ func portError(err error, port int) error {
 	if port < 0 || port > 65535 {
 		return &result.Error{Code: "port", Text: fmt.Sprintf("there is no port %d", port)}
 	}
-	return &result.Error{Code: "port", Text: err.Error(), Errno: osnet.Errno(err)}
+	e := &result.Error{Code: "port", Text: err.Error(), Errno: osnet.Errno(err)}
+	var addr *osnet.AddrError
+	if errors.As(err, &addr) && addr.Reason == osnet.PortPrivileged {
+		e.Text += ", or let this program have it: setcap cap_net_bind_service=+ep, or sysctl net.ipv4.ip_unprivileged_port_start"
+	}
+	return e
 }
 
 // linuxServe is the receiver for Linux senders with -P n beside a Windows receiver with -P n.
