@@ -13,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -93,8 +94,8 @@ func (c *Client) Steer(bps int64) {
 		return
 	}
 	r.eng.Steer(bps)
-	if r.hello.has(FeatureClient) {
-		_ = r.sendFrame(ClientFrame{Steer: &Steer{BPS: bps}}) // a broken connection shows where it is read
+	if r.hello.Has(ext.FeatureClient) {
+		_ = r.sendFrame(ext.ClientFrame{Steer: &ext.Steer{BPS: bps}}) // a broken connection shows where it is read
 	}
 }
 
@@ -113,12 +114,12 @@ type clientRun struct {
 	ctl     *control
 	cookie  Cookie
 	params  Params
-	hello   *ServerHello // nil: plain iperf3
+	hello   *ext.ServerHello // nil: plain iperf3
 	head    result.Run
 	streams []stream // until the engine takes them
 	eng     *traffic.Engine
-	senders []*osnet.Conn // the engine's, to look at their queues
-	frames  *frameSender  // our events to a fullbore server
+	senders []*osnet.Conn  // the engine's, to look at their queues
+	frames  *ext.Forwarder // our events to a fullbore server
 	totals  *traffic.Totals
 	other   *Results // the server's, once known
 	ended   bool     // Finish was emitted
@@ -340,15 +341,15 @@ func (r *clientRun) buildParams() error {
 	}
 	r.params = ParamsOf(p, version)
 	if r.p.Extension != "off" {
-		h := &ClientHello{
-			V: ExtVersion, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
+		h := &ext.ClientHello{
+			V: ext.Version, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
 			Offload: r.p.Offload, Pacing: r.p.Pacing,
 		}
 		if r.p.Probe == nil { // a server answers probes only of those who want some
-			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureProbe || f == FeaturePing })
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing })
 		}
 		if r.quiet() {
-			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == FeatureEvents })
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureEvents })
 		}
 		if r.p.Streams > plan.MaxStreams {
 			h.Streams = r.p.Streams
@@ -417,12 +418,11 @@ func (r *clientRun) consent(ctx context.Context) error {
 			r.agreed = true
 			return r.adapt()
 		case FrameHello:
-			var h ServerHello
-			if json.Unmarshal(m.Doc, &h) == nil && h.V >= 1 {
-				r.greeted(&h)
+			if h := ext.DecodeServerHello(m.Doc); h != nil {
+				r.greeted(h)
 			}
 		case FrameQueue:
-			var q QueueFrame
+			var q ext.QueueFrame
 			if json.Unmarshal(m.Doc, &q) == nil {
 				r.queued(q)
 			}
@@ -437,21 +437,16 @@ func (r *clientRun) consent(ctx context.Context) error {
 }
 
 // greeted takes in what a fullbore server says about itself.
-func (r *clientRun) greeted(h *ServerHello) {
-	h.Version = printable(h.Version)
+func (r *clientRun) greeted(h *ext.ServerHello) {
 	r.hello = h
 	w := r.head.Wire
 	w.Extension, w.PeerVersion = true, h.Version
 	if h.Host != nil {
-		host := printableHost(h.Host)
-		r.head.Hosts.Server = host
-		r.out.Event(result.Event{Kind: result.KindHost, End: result.Server, Host: host})
+		r.head.Hosts.Server = h.Host
+		r.out.Event(result.Event{Kind: result.KindHost, End: result.Server, Host: h.Host})
 	}
-	if h.Version != r.c.Tool.Version {
-		r.out.notice(result.Notice{
-			Code: "version-differs", Level: result.Info,
-			Text: fmt.Sprintf("the other end runs fullbore %s, this one %s", h.Version, r.c.Tool.Version),
-		})
+	if n := ext.VersionNotice(h.Version, r.c.Tool); n != nil {
+		r.out.notice(*n)
 	}
 	if h.Overlap > 0 {
 		r.out.notice(result.Notice{
@@ -461,7 +456,7 @@ func (r *clientRun) greeted(h *ServerHello) {
 	}
 }
 
-func (r *clientRun) queued(q QueueFrame) {
+func (r *clientRun) queued(q ext.QueueFrame) {
 	text := fmt.Sprintf("the server is busy; waiting at position %d", q.Position)
 	if q.Estimate != nil {
 		text += fmt.Sprintf(", about %.0f s", *q.Estimate)
@@ -503,19 +498,19 @@ func (r *clientRun) frame(m message) {
 	if m.State != FrameEvent {
 		return
 	}
-	var f EventFrame
+	var f ext.EventFrame
 	if json.Unmarshal(m.Doc, &f) != nil {
 		return
 	}
 	r.c.mu.Lock()
 	r.lost = max(r.lost, f.Dropped)
 	r.c.mu.Unlock()
-	if ev, ok := fromWire(f.Event, result.Server); ok {
+	if ev, ok := ext.FromWire(f.Event, result.Server); ok {
 		r.out.Event(ev)
 	}
 }
 
-func (r *clientRun) sendFrame(f ClientFrame) error {
+func (r *clientRun) sendFrame(f ext.ClientFrame) error {
 	doc, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -528,7 +523,7 @@ func (r *clientRun) close() {
 	r.c.mu.Lock()
 	r.c.run = nil
 	r.c.mu.Unlock()
-	r.frames.stop()
+	r.frames.Stop()
 	r.beside.abort()
 	for _, s := range r.streams {
 		_ = s.conn.Close()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -75,9 +76,9 @@ func (r *clientRun) serverError(w WireError) *result.Error {
 }
 
 // limits are what a fullbore server said it allows.
-func (r *clientRun) limits() Limits {
+func (r *clientRun) limits() ext.Limits {
 	if r.hello == nil || r.hello.Limits == nil {
-		return Limits{}
+		return ext.Limits{}
 	}
 	return *r.hello.Limits
 }

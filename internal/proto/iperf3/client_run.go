@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -78,10 +79,10 @@ func (r *clientRun) build() error {
 		}
 	}
 	out := result.Sink(r.out)
-	if r.hello.has(FeatureClient) && !r.quiet() {
-		r.frames = newFrameSender(FrameClient, func(b []byte) error { return r.ctl.sendFrame(b, r.to.Answer) })
+	if r.hello.Has(ext.FeatureClient) && !r.quiet() {
+		r.frames = ext.NewForwarder(ext.FrameClient, func(b []byte) error { return r.ctl.sendFrame(b, r.to.Answer) })
 		if r.c.Facts != nil {
-			if err := r.sendFrame(ClientFrame{Facts: r.c.Facts}); err != nil {
+			if err := r.sendFrame(ext.ClientFrame{Facts: r.c.Facts}); err != nil {
 				return r.closedError(err)
 			}
 		}
@@ -213,7 +214,7 @@ func (r *clientRun) word(in inbound, ok bool) (end ending, err error, over bool)
 // interrupted ends a test because ctx did. A fullbore server is asked for its figures.
 func (r *clientRun) interrupted(ctx context.Context) (ending, error) {
 	cause := r.asError(ctx, context.Cause(ctx))
-	if r.hello.has(FeatureClient) {
+	if r.hello.Has(ext.FeatureClient) {
 		return ending{interrupt: cause}, nil
 	}
 	return ending{}, cause
@@ -268,7 +269,7 @@ func (r *clientRun) stopAndSayEnd(end ending) error {
 		totals := r.eng.Finish()
 		r.countEarly(&totals)
 		r.totals = &totals
-		r.frames.stop() // none follows our results
+		r.frames.Stop() // none follows our results
 		return err
 	}
 	// What lies in the kernel has arrived in time, though this program was not given a
@@ -276,7 +277,7 @@ func (r *clientRun) stopAndSayEnd(end ending) error {
 	r.eng.StopReceive(end.byServer || !end.limited)
 	totals := r.eng.Finish()
 	r.totals = &totals
-	r.frames.stop() // none follows TEST_END
+	r.frames.Stop() // none follows TEST_END
 	r.settleDatagrams()
 	return r.sayEnd(end)
 }
@@ -286,7 +287,7 @@ func (r *clientRun) sayEnd(end ending) error {
 	case end.byServer:
 		return nil
 	case end.interrupt != nil:
-		if err := r.sendFrame(ClientFrame{Stop: &Stop{Why: end.interrupt.Text}}); err != nil {
+		if err := r.sendFrame(ext.ClientFrame{Stop: &ext.Stop{Why: end.interrupt.Text}}); err != nil {
 			return r.closedError(err)
 		}
 		return nil
@@ -355,7 +356,7 @@ func (r *clientRun) exchange(ctx context.Context, end ending) error {
 	if r.hello == nil {
 		own.Ext = nil
 	} else {
-		own.Ext.Dropped = r.frames.dropped()
+		own.Ext.Dropped = r.frames.Dropped()
 	}
 	if err := r.ctl.send(AppendDocument(nil, own.Encode()), r.to.Answer); err != nil {
 		return r.closedError(err)
@@ -437,11 +438,8 @@ func (r *clientRun) emitFinish() {
 	r.c.mu.Lock()
 	lost := r.lost
 	r.c.mu.Unlock()
-	if lost > 0 {
-		r.out.notice(result.Notice{
-			Code: "events-dropped", End: result.Server, Level: result.Info,
-			Text: fmt.Sprintf("%d of the server's live reports were left out, because the control connection was slow; totals are complete", lost),
-		})
+	if n := ext.DroppedNotice(result.Server, "the server's", lost); n != nil {
+		r.out.notice(*n)
 	}
 	r.emitBeside()
 	if p := r.probesOfPlain(f.Streams); p != nil {

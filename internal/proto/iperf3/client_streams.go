@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -20,7 +21,7 @@ func (r *clientRun) openStreams(ctx context.Context) error {
 	dirs := directions(r.p.Direction, r.p.Streams)
 	streams := make([]stream, len(dirs))
 	at := 1
-	indexed := r.hello.has(FeatureIndex)
+	indexed := r.hello.Has(ext.FeatureIndex)
 	if indexed {
 		at = min(ParallelOpen, len(dirs))
 	}
@@ -67,7 +68,7 @@ func (r *clientRun) openStreams(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return r.streamError(context.Cause(ctx))
 	}
-	if indexed && r.hello.has(FeatureToken) {
+	if indexed && r.hello.Has(ext.FeatureToken) {
 		return r.awaitReady(parent)
 	}
 	return nil
@@ -84,7 +85,7 @@ func (r *clientRun) awaitReady(ctx context.Context) error {
 		}
 		switch m.State {
 		case FrameReady:
-			var f ReadyFrame
+			var f ext.ReadyFrame
 			if json.Unmarshal(m.Doc, &f) != nil {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -150,7 +151,7 @@ func (r *clientRun) note64() {
 
 // extendedUDP reports that the UDP part of the extension is in use.
 func (r *clientRun) extendedUDP() bool {
-	return r.p.Transport == plan.UDP && r.hello.has(FeatureUDP)
+	return r.p.Transport == plan.UDP && r.hello.Has(ext.FeatureUDP)
 }
 
 // wideCounters: between two fullbores always.
@@ -289,7 +290,7 @@ func (r *clientRun) listenWhile(done <-chan struct{}, end func(error)) {
 				end(errTaken)
 				in = nil // what follows belongs to the test
 			case x.m.State == FrameReady:
-				var f ReadyFrame
+				var f ext.ReadyFrame
 				if json.Unmarshal(x.m.Doc, &f) == nil && f.Ready {
 					end(errTaken)
 				}

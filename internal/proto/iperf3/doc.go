@@ -4,7 +4,7 @@
 // internal/traffic move the bytes, and exchanges the totals; it prints nothing and
 // decides nothing about how results will look.
 //
-// wire.go, json.go, params.go, results.go and ext_frames.go are pure functions on bytes.
+// wire.go, json.go, params.go and results.go are pure functions on bytes.
 // client.go and server.go are the two state machines. errors.go is the one table of
 // iperf3's numeric error codes and texts.
 //

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -91,7 +92,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%d: %s", int8(s), s)
 		}
 	}
-	doc, err := json.Marshal(QueueFrame{Position: 1})
+	doc, err := json.Marshal(ext.QueueFrame{Position: 1})
 	if err != nil || !bytes.Equal(doc, []byte(`{"position":1}`)) {
 		t.Errorf("%s", doc)
 	}

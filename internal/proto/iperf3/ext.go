@@ -1,141 +1,25 @@
 package iperf3
 
 import (
-	"encoding/json"
-	"slices"
-
 	"github.com/fullbore-net/fullbore/internal/plan"
-	"github.com/fullbore-net/fullbore/result"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
-// The extension that two fullbores speak (design §5; docs/wire-extension.md).
+// What of the extension (package ext; docs/wire-extension.md) is iperf3's own.
 
-// ExtVersion is the version of the extension's documents. Fields are added to a
-// version, never removed; readers skip what they do not know.
-const ExtVersion = 1
-
-// Features that an end may offer; both must have named one for it to be used.
-const (
-	FeatureEvents = "events" // frames 0x47: the server's events, live
-	FeatureClient = "client" // frames 0x49: the client's events and facts, steer, stop
-	FeatureQueue  = "queue"  // frames 0x48: waiting instead of a busy answer
-	FeatureIndex  = "index"  // TCP streams send cookie + index and may be opened many at a time
-	FeatureUDP    = "udp"    // UDP streams carry an index, their datagrams 64-bit counters, send time and nonce
-	FeatureToken  = "token"  // streams from another address are proved, frame 0x4a
-	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
-	FeatureProbe  = "probe"  // the server answers probe datagrams
-	FeaturePing   = "ping"   // the server answers round trips over TCP
-)
-
+// features are what this program offers and has.
 func features() []string {
-	return []string{FeatureEvents, FeatureClient, FeatureQueue, FeatureIndex, FeatureUDP, FeatureToken, FeatureExact, FeatureProbe, FeaturePing}
+	return []string{
+		ext.FeatureEvents, ext.FeatureClient, ext.FeatureQueue, ext.FeatureIndex, ext.FeatureUDP, ext.FeatureToken,
+		ext.FeatureExact, ext.FeatureProbe, ext.FeaturePing,
+	}
 }
 
 // ParallelOpen is how many indexed streams a client opens at a time.
 const ParallelOpen = 64
 
-// ClientHello is the value of "fullbore" in the parameters.
-type ClientHello struct {
-	V        int      `json:"v"`
-	Version  string   `json:"version"`
-	Features []string `json:"features"`
-	// Streams is the number per direction when it is above what "parallel" may hold.
-	Streams int `json:"streams,omitempty"`
-	// Duration and Omit are the exact ones when they are not whole seconds.
-	Duration float64 `json:"time_s,omitempty"`
-	Omit     float64 `json:"omit_s,omitempty"`
-	// Offload and Pacing say how the server is to handle UDP at its end: plan.Offload and
-	// plan.Pacing.
-	Offload plan.Offload `json:"offload,omitempty"`
-	Pacing  plan.Pacing  `json:"pacing,omitempty"`
-	// Queue: wait when the server is busy.
-	Queue bool `json:"queue,omitempty"`
-	// ProbeOnly: no streams, where the server has the feature that is wanted instead.
-	ProbeOnly bool `json:"probe_only,omitempty"`
-}
-
-// has reports whether the client offers a feature.
-func (h *ClientHello) has(f string) bool { return h != nil && slices.Contains(h.Features, f) }
-
-// decodeClientHello reads the key; nil when it makes no sense, which leaves plain iperf3.
-func decodeClientHello(raw []byte) *ClientHello {
-	var h ClientHello
-	if json.Unmarshal(raw, &h) != nil || h.V < 1 || h.Streams < 0 ||
-		h.Duration < 0 || h.Duration > plan.MaxDuration.Seconds() || h.Omit < 0 || h.Omit > plan.MaxOmit.Seconds() {
-		return nil
-	}
-	return &h
-}
-
-// ServerHello is the document of frame 0x46.
-type ServerHello struct {
-	V        int          `json:"v"`
-	Version  string       `json:"version"`
-	Features []string     `json:"features"`
-	Test     string       `json:"test"`           // the server's name for this test: 8 bytes in hexadecimal; probes carry it
-	Nonce    string       `json:"nonce"`          // 8 bytes in hexadecimal; marks the test's datagrams
-	Clock    Clock        `json:"clock"`          // the server's clocks when it wrote this
-	Host     *result.Host `json:"host,omitempty"` // what the server tells about its machine
-	Limits   *Limits      `json:"limits,omitempty"`
-	// Overlap is the number of other tests running there.
-	Overlap int `json:"overlap,omitempty"`
-	// SameHost is probe.HostMark of the server.
-	SameHost string `json:"same_host,omitempty"`
-}
-
-func (h *ServerHello) has(f string) bool { return h != nil && slices.Contains(h.Features, f) }
-
-// Clock is one reading of a host's two clocks, in ns. Mono counts from an unspecified
-// start and never jumps.
-type Clock struct {
-	Mono int64 `json:"mono_ns"`
-	Wall int64 `json:"wall_ns"`
-}
-
-// Limits is the policy a server applies to this test; 0 = none.
-type Limits struct {
-	MaxRate     int64   `json:"max_rate_bps,omitempty"`
-	MaxDuration float64 `json:"max_time_s,omitempty"`
-	MaxStreams  int     `json:"max_streams,omitempty"`
-}
-
-// QueueFrame is the document of frame 0x48.
-type QueueFrame struct {
-	Position int      `json:"position"`             // 1 = next
-	Estimate *float64 `json:"estimate_s,omitempty"` // time until the turn comes, when it can be told
-}
-
-// EventFrame is the document of frame 0x47.
-type EventFrame struct {
-	Event   *result.Event `json:"event"`
-	Dropped int64         `json:"dropped,omitempty"` // events not sent so far, for lack of room
-}
-
-// ClientFrame is the document of frame 0x49; any of its parts may be there.
-type ClientFrame struct {
-	Event   *result.Event `json:"event,omitempty"`
-	Facts   *result.Host  `json:"facts,omitempty"`
-	Steer   *Steer        `json:"steer,omitempty"`
-	Stop    *Stop         `json:"stop,omitempty"`
-	Dropped int64         `json:"dropped,omitempty"`
-}
-
-// ReadyFrame is the document of frame 0x4a, before TEST_START.
-type ReadyFrame struct {
-	// Prove are the indexes of TCP streams that came from another address than the control
-	// connection: a token waits on each, to be sent back on it.
-	Prove []int `json:"prove,omitempty"`
-	// Ready: all streams are there.
-	Ready bool `json:"ready,omitempty"`
-}
-
-// Steer is a new rate for the server's sending streams.
-type Steer struct {
-	BPS int64 `json:"rate_bps"` // per stream; 0 = unlimited
-}
-
-// Stop asks the server to end the test as if its end had come: it answers with
-// EXCHANGE_RESULTS, so that an interrupted test still has both ends' figures.
-type Stop struct {
-	Why string `json:"why"`
+// decodeClientHello reads the value of "fullbore" in the parameters; nil when it makes no
+// sense, which leaves plain iperf3.
+func decodeClientHello(raw []byte) *ext.ClientHello {
+	return ext.DecodeClientHello(raw, plan.MaxDuration, plan.MaxOmit)
 }

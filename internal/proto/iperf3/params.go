@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // Params is the client's description of the test (spec §6): all that a server learns.
@@ -45,7 +46,7 @@ type Params struct {
 	AuthToken      string
 	SkipRxCopy     bool
 	ClientVersion  string
-	Hello          *ClientHello // key "fullbore": the client speaks the extension
+	Hello          *ext.ClientHello // key "fullbore": the client speaks the extension
 
 	// Notes tell what was wrong with single keys; such a key counts as absent. Only
 	// decoding fills it.

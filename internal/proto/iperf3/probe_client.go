@@ -12,6 +12,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -24,9 +25,9 @@ func (r *clientRun) wantsOnlyProbes() bool { return r.p.Probe != nil && r.p.Prob
 // one that the parameters describe.
 func (r *clientRun) probing() bool {
 	if r.p.Transport == plan.UDP {
-		return r.wantsOnlyProbes() && r.hello.has(FeatureProbe)
+		return r.wantsOnlyProbes() && r.hello.Has(ext.FeatureProbe)
 	}
-	return r.wantsOnlyProbes() && r.p.Probe.TCP && r.hello.has(FeaturePing)
+	return r.wantsOnlyProbes() && r.p.Probe.TCP && r.hello.Has(ext.FeaturePing)
 }
 
 // plainProbes fits a plan for probes to a server that does not answer any: of the TCP
@@ -277,7 +278,7 @@ func (r *clientRun) startBeside(ctx context.Context) error {
 	if r.p.Probe == nil || r.p.Probe.Idle {
 		return nil
 	}
-	if !r.hello.has(FeatureProbe) {
+	if !r.hello.Has(ext.FeatureProbe) {
 		r.out.notice(result.Notice{
 			Code: "no-probes", Level: result.Warn,
 			Text: "the other end does not answer probes: how the round trip behaves under this load is not known (fullbore serve there would answer)",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -66,15 +67,15 @@ func (t *session) probeOnly() bool {
 		return false
 	}
 	if t.params.Transport == plan.UDP {
-		return t.hello.has(FeatureProbe) && t.desk != nil
+		return t.hello.Has(ext.FeatureProbe) && t.desk != nil
 	}
-	return t.hello.has(FeaturePing)
+	return t.hello.Has(ext.FeaturePing)
 }
 
 // admitProbes begins to answer this test's probes; the client knows id and nonce from the
 // hello that is about to go out.
 func (t *session) admitProbes() {
-	if t.hello.has(FeatureProbe) && t.desk != nil {
+	if t.hello.Has(ext.FeatureProbe) && t.desk != nil {
 		t.s.probes.r.Add(probe.Test{ID: t.testID, Nonce: t.nonce, Peer: t.peer})
 		t.probed = true
 	}
@@ -236,7 +237,7 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 
 // features are those that this server can do for the client, for the hello.
 func (t *session) features() []string {
-	return slices.DeleteFunc(features(), func(f string) bool { return f == FeatureProbe && t.desk == nil })
+	return slices.DeleteFunc(features(), func(f string) bool { return f == ext.FeatureProbe && t.desk == nil })
 }
 
 // probeWords are what a test's log line says of probes.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -350,11 +351,11 @@ func (p *rawPeer) probeHello(tr string, seconds int) (probe.ID, probe.Nonce) {
 	p.document(fmt.Sprintf(`{%q:true,"time":%d,"parallel":1,"len":64,"fullbore":{"v":1,"version":"x","features":["index","probe","ping"],"probe_only":true}}`, tr, seconds))
 	p.want(FrameHello)
 	doc := p.read(int(binary.BigEndian.Uint32(p.read(4))))
-	var h ServerHello
+	var h ext.ServerHello
 	if err := json.Unmarshal(doc, &h); err != nil {
 		p.t.Fatal(err)
 	}
-	if !slices.Contains(h.Features, FeatureProbe) || !slices.Contains(h.Features, FeaturePing) {
+	if !slices.Contains(h.Features, ext.FeatureProbe) || !slices.Contains(h.Features, ext.FeaturePing) {
 		p.t.Fatalf("features %v", h.Features)
 	}
 	var id probe.ID

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -344,7 +345,7 @@ func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie
 	doc, err := readParams(nc)
 	if err != nil {
 		s.visitors.stranger(peer, cookie[:], err)
-		if errors.Is(err, errTooLong) && cookie.plausible() || errors.Is(err, errEmpty) {
+		if errors.Is(err, ext.ErrTooLong) && cookie.plausible() || errors.Is(err, ext.ErrEmpty) {
 			s.farewell(nc, AppendError(nil, WireError{Code: codeRecvParams}))
 			return
 		}
@@ -360,16 +361,16 @@ func (s *Server) greet(ctx context.Context, nc net.Conn, peer netip.Addr, cookie
 
 // readParams reads the length and the document, and not a byte more than they are.
 func readParams(r io.Reader) ([]byte, error) {
-	var head [lengthSize]byte
+	var head [ext.LengthSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
 	n := uint32(head[0])<<24 | uint32(head[1])<<16 | uint32(head[2])<<8 | uint32(head[3])
 	switch {
 	case n == 0:
-		return nil, errEmpty
+		return nil, ext.ErrEmpty
 	case n > MaxParams:
-		return nil, fmt.Errorf("%w: parameters of %d bytes, at most %d are allowed", errTooLong, n, MaxParams)
+		return nil, fmt.Errorf("%w: parameters of %d bytes, at most %d are allowed", ext.ErrTooLong, n, MaxParams)
 	}
 	doc := make([]byte, n)
 	_, err := io.ReadFull(r, doc)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -38,7 +39,7 @@ type session struct {
 	params Params
 	plan   plan.Plan
 	user   string // logged in
-	hello  *ClientHello
+	hello  *ext.ClientHello
 	// greeted: our hello went out, so frames of the client count.
 	greeted atomic.Bool
 	number  int
@@ -48,7 +49,7 @@ type session struct {
 	out    *emitter
 	folder result.Folder
 	foldMu sync.Mutex
-	frames *frameSender
+	frames *ext.Forwarder
 	head   result.Run
 
 	// The slot. turn is closed when t gets one, released when it gave it back; ending
@@ -373,7 +374,7 @@ const queueBeat = 5 * time.Second
 
 // awaitTurn takes a slot, waiting for it in the queue when the client can.
 func (t *session) awaitTurn(ctx context.Context) error {
-	mayWait := t.hello.has(FeatureQueue) && t.hello.Queue
+	mayWait := t.hello.Has(ext.FeatureQueue) && t.hello.Queue
 	switch t.s.admit(t, mayWait) {
 	case admitted:
 		t.consumed = t.s.Policy.OneOff
@@ -385,7 +386,7 @@ func (t *session) awaitTurn(ctx context.Context) error {
 	defer beat.Stop()
 	for {
 		if n, est := t.s.place(t); n > 0 {
-			doc, _ := json.Marshal(QueueFrame{Position: n, Estimate: est})
+			doc, _ := json.Marshal(ext.QueueFrame{Position: n, Estimate: est})
 			if err := t.ctl.send(AppendFrame(nil, FrameQueue, doc), t.s.to.Answer); err != nil {
 				return t.closedError(err)
 			}
@@ -461,12 +462,12 @@ func (t *session) describe() {
 	}
 	test.MaxRate = t.s.Policy.MaxRate
 	w := &result.Wire{
-		Cookie: t.cookie.String(), Version: "iperf " + t.s.Version, PeerVersion: printable(t.params.ClientVersion),
+		Cookie: t.cookie.String(), Version: "iperf " + t.s.Version, PeerVersion: ext.Printable(t.params.ClientVersion),
 		AcceptedFrom: &result.Addr{Host: t.remote.Host, Port: t.remote.Port}, TestStarted: true, TestNumber: t.number,
 		Extension: t.hello != nil,
 	}
 	if t.hello != nil {
-		w.PeerVersion = printable(t.hello.Version)
+		w.PeerVersion = ext.Printable(t.hello.Version)
 	}
 	if mss, err := t.conn.MSS(); err == nil {
 		w.ControlMSS = mss
@@ -493,11 +494,7 @@ func (t *session) noteOverlap(n int) {
 
 // facts are what this client may know about the machine (design §5 "Hello").
 func (t *session) facts() *result.Host {
-	f := t.s.Facts
-	if f == nil || t.s.Policy.FullFacts || t.user != "" {
-		return f
-	}
-	return &result.Host{Tool: f.Tool, OS: f.OS, Release: f.Release, Cores: f.Cores}
+	return ext.Facts(t.s.Facts, t.s.Policy.FullFacts || t.user != "")
 }
 
 // greet answers a fullbore client's hello and says CREATE_STREAMS.
@@ -528,25 +525,19 @@ func (t *session) answerHello() ([]byte, error) {
 	for t.nonce == [8]byte{} { // 0 is no nonce
 		_, _ = rand.Read(t.nonce[:])
 	}
-	now := t.s.now()
-	h := ServerHello{
-		V: ExtVersion, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
-		Clock: Clock{Mono: int64(time.Since(clockStart)), Wall: now.UnixNano()}, Host: t.facts(), Overlap: t.others,
+	h := ext.ServerHello{
+		V: ext.Version, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
+		Clock: ext.ReadClock(t.s.now()), Host: t.facts(), Overlap: t.others,
 		SameHost: probe.HostMark(t.nonce),
 	}
 	pol := t.s.Policy
-	if l := (Limits{MaxRate: lowest(pol.RateLimit, pol.MaxRate), MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}); l != (Limits{}) {
-		h.Limits = &l
-	}
+	h.Limits = ext.Limits{MaxRate: lowest(pol.RateLimit, pol.MaxRate), MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}.OrNil()
 	doc, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("iperf3: encode hello: %w", err)
 	}
 	return AppendFrame(nil, FrameHello, doc), nil
 }
-
-// clockStart is the zero of Clock.Mono: a constant of the process.
-var clockStart = time.Now()
 
 // fail ends the test from outside.
 func (t *session) fail(e *result.Error) {
@@ -563,7 +554,7 @@ func (t *session) logTest(e *result.Error) {
 	t.foldMu.Unlock()
 	attrs := []any{"test", t.number, "from", t.name()}
 	if t.user != "" {
-		attrs = append(attrs, "user", printable(t.user))
+		attrs = append(attrs, "user", ext.Printable(t.user))
 	}
 	if t.plan.Transport != "" {
 		attrs = append(attrs, "transport", string(t.plan.Transport), "direction", string(t.plan.Direction), "streams", t.plan.Streams)

@@ -39,7 +39,7 @@ func (t *session) finishUp(ctx context.Context, err error) {
 			t.open()
 			t.announceRefused()
 		}
-		t.frames.abort(abortGrace, t.ctl.breakWrite)
+		t.frames.Abort(abortGrace, t.ctl.breakWrite)
 		t.stopEngine(false)
 		if t.flowed {
 			t.emitFinish()
@@ -93,7 +93,7 @@ func (t *session) lastWords(b []byte) {
 
 // closeAll frees everything; nothing is left open when it returns.
 func (t *session) closeAll() {
-	t.frames.abort(abortGrace, t.ctl.breakWrite)
+	t.frames.Abort(abortGrace, t.ctl.breakWrite)
 	t.refuseStreams()
 	t.endProbes()
 	t.udp.end() // before its sockets are closed

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -160,9 +161,9 @@ func (t *session) build() error {
 	}
 	_, infoErr := flows[0].Conn.TCPInfo()
 	t.head.Wire.HasRetrans = infoErr == nil && p.Sends(result.Server)
-	if t.hello.has(FeatureEvents) {
+	if t.hello.Has(ext.FeatureEvents) {
 		t.out.mu.Lock() // event reads it under this lock
-		t.frames = newFrameSender(FrameEvent, func(b []byte) error { return t.ctl.sendFrame(b, t.s.to.Answer) })
+		t.frames = ext.NewForwarder(ext.FrameEvent, func(b []byte) error { return t.ctl.sendFrame(b, t.s.to.Answer) })
 		t.out.mu.Unlock()
 	}
 	t.out.notices(notices)
@@ -178,7 +179,7 @@ func (t *session) build() error {
 	if p.Sends(result.Client) {
 		cfg.ReceiveTimeout = p.ReceiveTimeout
 	}
-	if t.hello.has(FeatureExact) && p.Direction == plan.Down && p.Omit == 0 {
+	if t.hello.Has(ext.FeatureExact) && p.Direction == plan.Down && p.Omit == 0 {
 		cfg.Bytes, cfg.Blocks = p.Bytes, p.Blocks // the client counts them in, and ends the test
 	}
 	if p.File != "" {
@@ -379,7 +380,7 @@ func (t *session) exchange(ctx context.Context) error {
 	t.ending.Store(true)
 	t.awaitRest(ctx)
 	t.stopEngine(true)
-	t.frames.stop() // none follows EXCHANGE_RESULTS
+	t.frames.Stop() // none follows EXCHANGE_RESULTS
 	t.udp.end()
 	t.eng.Close()
 	return t.swapResults(ctx)
@@ -502,7 +503,7 @@ func (t *session) results() Results {
 	if t.hello == nil {
 		r.Ext = nil
 	} else {
-		r.Ext.Dropped = t.frames.dropped()
+		r.Ext.Dropped = t.frames.Dropped()
 		r.Ext.Probes = t.probeResults()
 	}
 	if t.params.ServerOutput && t.hooks.Output != nil {
@@ -540,26 +541,23 @@ func (t *session) emitFinish() {
 	if t.file != nil {
 		noteDisk(f.Streams, result.Server, t.plan.File, t.size)
 	}
-	if n := t.lost.Load(); n > 0 {
-		t.out.notice(result.Notice{
-			Code: "events-dropped", End: result.Client, Level: result.Info,
-			Text: fmt.Sprintf("%d of the client's live reports were left out, because the control connection was slow; totals are complete", n),
-		})
+	if n := ext.DroppedNotice(result.Client, "the client's", t.lost.Load()); n != nil {
+		t.out.notice(*n)
 	}
 	t.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 }
 
 // frame takes a client's frame, on the reader's goroutine.
 func (t *session) frame(m message) {
-	var f ClientFrame
+	var f ext.ClientFrame
 	if m.State != FrameClient || !t.greeted.Load() || json.Unmarshal(m.Doc, &f) != nil {
 		return
 	}
 	t.lost.Store(max(t.lost.Load(), f.Dropped))
 	if f.Facts != nil {
-		t.out.Event(result.Event{Kind: result.KindHost, End: result.Client, Host: printableHost(f.Facts)})
+		t.out.Event(result.Event{Kind: result.KindHost, End: result.Client, Host: ext.PrintableHost(f.Facts)})
 	}
-	if ev, ok := fromWire(f.Event, result.Client); ok {
+	if ev, ok := ext.FromWire(f.Event, result.Client); ok {
 		t.out.Event(ev)
 	}
 	if f.Steer != nil && f.Steer.BPS >= 0 {
@@ -568,7 +566,7 @@ func (t *session) frame(m message) {
 		}
 	}
 	if f.Stop != nil {
-		t.byStop = printable(f.Stop.Why)
+		t.byStop = ext.Printable(f.Stop.Why)
 		t.ctl.put(inbound{m: message{State: FrameClient}})
 	}
 }

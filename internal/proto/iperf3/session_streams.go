@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // wanted is the number of streams of both directions.
@@ -19,11 +20,11 @@ func (t *session) wanted() int {
 	return n
 }
 
-func (t *session) indexed() bool { return t.hello.has(FeatureIndex) }
+func (t *session) indexed() bool { return t.hello.Has(ext.FeatureIndex) }
 
 // proves reports that streams may come from another address than the control connection,
 // if they prove that what is sent to it arrives.
-func (t *session) proves() bool { return t.indexed() && t.hello.has(FeatureToken) }
+func (t *session) proves() bool { return t.indexed() && t.hello.Has(ext.FeatureToken) }
 
 // prove puts a token on a stream's connection, says so on the control connection, and
 // waits until it comes back.
@@ -33,7 +34,7 @@ func (t *session) prove(a arrival) bool {
 	if _, err := a.nc.Write(p.challenge()); err != nil {
 		return false
 	}
-	if t.ready(ReadyFrame{Prove: []int{int(a.order)}}) != nil {
+	if t.ready(ext.ReadyFrame{Prove: []int{int(a.order)}}) != nil {
 		return false
 	}
 	var got proof
@@ -45,7 +46,7 @@ func (t *session) prove(a arrival) bool {
 }
 
 // ready sends a frame about the streams.
-func (t *session) ready(f ReadyFrame) error {
+func (t *session) ready(f ext.ReadyFrame) error {
 	doc, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -55,10 +56,10 @@ func (t *session) ready(f ReadyFrame) error {
 
 // sayReady tells a client that asked for it that all streams are there.
 func (t *session) sayReady() error {
-	if !t.hello.has(FeatureToken) {
+	if !t.hello.Has(ext.FeatureToken) {
 		return nil
 	}
-	if err := t.ready(ReadyFrame{Ready: true}); err != nil {
+	if err := t.ready(ext.ReadyFrame{Ready: true}); err != nil {
 		return t.closedError(err)
 	}
 	return nil

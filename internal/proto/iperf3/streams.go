@@ -1,14 +1,12 @@
 package iperf3
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -131,9 +129,9 @@ func resultsOf(e result.End, t traffic.Totals) Results {
 	if t.CPU != nil {
 		r.CPU = *t.CPU
 	}
-	ext := &ResultsExt{Usage: t.Usage}
+	x := &ResultsExt{Usage: t.Usage}
 	if t.Path != (result.DataPath{}) {
-		ext.Path = &t.Path
+		x.Path = &t.Path
 	}
 	for _, f := range t.Flows {
 		s := StreamResult{ID: f.ID, Bytes: f.Total.Bytes, Retransmits: -1, End: micro(f.Total.End)}
@@ -147,9 +145,9 @@ func resultsOf(e result.End, t traffic.Totals) Results {
 		}
 		datagramResult(&s, f)
 		r.Streams = append(r.Streams, s)
-		ext.Streams = append(ext.Streams, StreamExt{ID: f.ID, TCP: f.TCP, UDP: f.UDP, OutOfOrder: f.Total.OutOfOrder})
+		x.Streams = append(x.Streams, StreamExt{ID: f.ID, TCP: f.TCP, UDP: f.UDP, OutOfOrder: f.Total.OutOfOrder})
 	}
-	r.Ext = ext
+	r.Ext = x
 	return r
 }
 
@@ -321,74 +319,4 @@ func (e *emitter) close() {
 	e.mu.Lock()
 	e.done = true
 	e.mu.Unlock()
-}
-
-// maxEventStreams is how many streams an event carries over the wire; of more only
-// the worst worstStreams and the sums (design §5).
-const (
-	maxEventStreams = 128
-	worstStreams    = 16
-)
-
-// forWire is ev as it is sent to the other end.
-func forWire(ev result.Event) result.Event {
-	if ev.Interval == nil || len(ev.Interval.Streams) <= maxEventStreams {
-		return ev
-	}
-	row := *ev.Interval
-	worst := slices.Clone(row.Streams)
-	slices.SortStableFunc(worst, func(a, b result.StreamInterval) int { return cmp.Compare(a.Bytes, b.Bytes) })
-	worst = worst[:worstStreams]
-	slices.SortStableFunc(worst, func(a, b result.StreamInterval) int { return cmp.Compare(a.ID, b.ID) })
-	row.Streams = worst
-	ev.Interval = &row
-	return ev
-}
-
-// fromWire checks an event of the other end and makes it safe to show; false = no use.
-func fromWire(ev *result.Event, from result.End) (result.Event, bool) {
-	if ev == nil {
-		return result.Event{}, false
-	}
-	out := result.Event{Kind: ev.Kind, End: from, Seq: ev.Seq, T: ev.T}
-	switch {
-	case ev.Kind == result.KindInterval && ev.Interval != nil && len(ev.Interval.Streams) <= maxEventStreams:
-		row := *ev.Interval
-		row.End = from
-		out.Interval = &row
-	case ev.Kind == result.KindNotice && ev.Notice != nil:
-		n := *ev.Notice
-		n.End, n.Code, n.Text, n.Fix = from, printable(n.Code), printable(n.Text), printable(n.Fix)
-		out.Notice = &n
-	case ev.Kind == result.KindHost && ev.Host != nil:
-		out.Host = printableHost(ev.Host)
-	default:
-		return out, false
-	}
-	return out, true
-}
-
-// printable takes control characters out of a stranger's text, which may end on a terminal.
-func printable(s string) string {
-	out := []rune(s)
-	out = slices.DeleteFunc(out, func(r rune) bool { return !unicode.IsPrint(r) })
-	return string(out[:min(len(out), 1000)])
-}
-
-func printableHost(h *result.Host) *result.Host {
-	out := *h
-	for _, s := range []*string{&out.Name, &out.OS, &out.Release, &out.SystemInfo, &out.CPUModel, &out.Virtual, &out.Clock} {
-		*s = printable(*s)
-	}
-	if h.Tool != nil {
-		out.Tool = &result.Tool{Name: printable(h.Tool.Name), Version: printable(h.Tool.Version)}
-	}
-	if h.NIC != nil {
-		nic := *h.NIC
-		for _, s := range []*string{&nic.Name, &nic.Driver, &nic.Firmware, &nic.Model, &nic.Duplex} {
-			*s = printable(*s)
-		}
-		out.NIC = &nic
-	}
-	return &out
 }

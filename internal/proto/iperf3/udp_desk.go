@@ -12,6 +12,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -299,7 +300,7 @@ type udpStream struct {
 func (d *desk) enter(t *session) *udpSetup {
 	p := t.plan
 	u := &udpSetup{
-		t: t, d: d, wanted: t.wanted(), extended: t.hello.has(FeatureUDP),
+		t: t, d: d, wanted: t.wanted(), extended: t.hello.Has(ext.FeatureUDP),
 		options: osnet.Options{Window: p.Window, TOS: p.TOS, FQRate: p.FQRate, DontFragment: p.DontFragment},
 		turn:    make(chan struct{}), wake: make(chan struct{}, 1),
 		streams: map[uint32]*udpStream{}, known: map[netip.AddrPort]*udpStream{},

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/fullbore-net/fullbore/internal/datagram"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -110,7 +111,7 @@ func correct(t *result.Total, l result.UDPLoss) {
 // reader must know of them.
 func mergeUDP(e result.End, streams []result.Stream, own traffic.Totals, other *Results, drops map[result.End]hostDrops) []result.Notice {
 	told := map[int]StreamResult{}
-	ext := map[int]StreamExt{}
+	more := map[int]StreamExt{}
 	fullbore := false
 	if other != nil {
 		for _, s := range other.Streams {
@@ -119,7 +120,7 @@ func mergeUDP(e result.End, streams []result.Stream, own traffic.Totals, other *
 		if other.Ext != nil {
 			fullbore = true
 			for _, s := range other.Ext.Streams {
-				ext[s.ID] = s
+				more[s.ID] = s
 			}
 		}
 	}
@@ -131,8 +132,8 @@ func mergeUDP(e result.End, streams []result.Stream, own traffic.Totals, other *
 			u.Sent, u.Received = own.Flows[i].UDP.Sent, own.Flows[i].UDP.Received
 		}
 		if t, ok := told[s.ID]; ok {
-			tellDatagrams(e, s, t, ext[s.ID])
-			adopt(e, s, u, ext[s.ID].UDP)
+			tellDatagrams(e, s, t, more[s.ID])
+			adopt(e, s, u, more[s.ID].UDP)
 		}
 		plain := !fullbore && s.Direction.Sender() == e // the receiver is
 		judge(s, u, plain, drops[s.Direction.Receiver()])
@@ -178,7 +179,7 @@ func adopt(e result.End, s *result.Stream, u *result.UDPStream, x *result.UDPStr
 	case x == nil:
 	case s.Direction.Sender() == e:
 		if r := x.Received; r != nil && min(r.Packets, r.Bytes, r.Duplicates, r.Reordered, r.Late, r.Highest, r.Tail) >= 0 {
-			r.Stamps = printable(r.Stamps)
+			r.Stamps = ext.Printable(r.Stamps)
 			u.Received = r
 		}
 	default:

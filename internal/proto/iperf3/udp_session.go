@@ -7,6 +7,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -26,7 +27,7 @@ func (t *session) planDatagrams() {
 	if p.GSRO {
 		p.Offload = plan.OffloadOn
 	}
-	if t.hello.has(FeatureUDP) {
+	if t.hello.Has(ext.FeatureUDP) {
 		p.Counters64 = true
 		if o := t.hello.Offload; o == plan.OffloadOn || o == plan.OffloadOff {
 			p.Offload = o
@@ -90,7 +91,7 @@ func (t *session) udpConfig() traffic.UDPConfig {
 		return traffic.UDPConfig{}
 	}
 	return traffic.UDPConfig{
-		Wide: t.plan.Counters64, Nonce: nonceOf(t.hello.has(FeatureUDP), t.nonce, t.plan.BlockSize),
+		Wide: t.plan.Counters64, Nonce: nonceOf(t.hello.Has(ext.FeatureUDP), t.nonce, t.plan.BlockSize),
 		Pacing: t.plan.Pacing, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
 		Iperf3: t.s.Plain,
 	}

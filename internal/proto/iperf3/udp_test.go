@@ -14,6 +14,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/datagram"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -534,7 +535,7 @@ func TestUDPForged(t *testing.T) {
 	p := dialRaw(t, ts)
 	p.greet()
 	p.document(`{"udp":true,"len":1000,"time":60,"fullbore":{"v":1,"version":"x","features":["udp"]}}`)
-	var hello ServerHello
+	var hello ext.ServerHello
 	for State(p.read(1)[0]) != StateCreateStreams {
 		doc, _ := p.getDocument()
 		if err := json.Unmarshal(doc, &hello); err != nil {

@@ -5,8 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/binary"
-	"errors"
 	"fmt"
+
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // State is one signed byte of the control connection (spec §3).
@@ -27,15 +28,12 @@ const (
 	StateAccessDenied    State = -1
 	StateServerError     State = -2
 
-	// FrameHello … FrameReady carry a length and a JSON document; frameFirst to
-	// frameLast is the range whose unknown members are skipped.
-	FrameHello  State = 0x46
-	FrameEvent  State = 0x47
-	FrameQueue  State = 0x48
-	FrameClient State = 0x49
-	FrameReady  State = 0x4a
-	frameFirst  State = 0x46
-	frameLast   State = 0x4f
+	// FrameHello … FrameReady carry a length and a JSON document; see State.Frame.
+	FrameHello  = State(ext.FrameHello)
+	FrameEvent  = State(ext.FrameEvent)
+	FrameQueue  = State(ext.FrameQueue)
+	FrameClient = State(ext.FrameClient)
+	FrameReady  = State(ext.FrameReady)
 )
 
 var stateNames = map[State]string{
@@ -44,8 +42,6 @@ var stateNames = map[State]string{
 	StateServerTerminate: "SERVER_TERMINATE", StateClientTerminate: "CLIENT_TERMINATE",
 	StateExchangeResults: "EXCHANGE_RESULTS", StateDisplayResults: "DISPLAY_RESULTS",
 	StateDone: "IPERF_DONE", StateAccessDenied: "ACCESS_DENIED", StateServerError: "SERVER_ERROR",
-	FrameHello: "fullbore hello", FrameEvent: "fullbore event", FrameQueue: "fullbore queue", FrameClient: "fullbore client",
-	FrameReady: "fullbore streams",
 }
 
 // String names s as the protocol does.
@@ -53,11 +49,14 @@ func (s State) String() string {
 	if n, ok := stateNames[s]; ok {
 		return n
 	}
+	if s >= FrameHello && s <= FrameReady {
+		return ext.Frame(s).String()
+	}
 	return fmt.Sprintf("state %d", int8(s))
 }
 
 // Frame reports whether s introduces a frame of the extension, known or not.
-func (s State) Frame() bool { return s >= frameFirst && s <= frameLast }
+func (s State) Frame() bool { return ext.Frame(s).Valid() }
 
 // Sizes of the wire (spec §2, §5, §11; docs/wire-extension.md).
 const (
@@ -65,9 +64,8 @@ const (
 	IndexSize      = 4         // follows the cookie on an indexed stream
 	MaxParams      = 8192      // parameters, as servers ≥ 3.18 limit them
 	MaxResults     = 1<<24 - 1 // results: the length prefix then always begins with a zero byte
-	MaxFrame       = 256 << 10
+	MaxFrame       = ext.MaxFrame
 	errorBodySize  = 8
-	lengthSize     = 4
 	cookieAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 )
 
@@ -154,21 +152,10 @@ func decodeErrorBody(b []byte) WireError {
 }
 
 // AppendDocument appends a length and a JSON document.
-func AppendDocument(b, doc []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(len(doc)))
-	return append(b, doc...)
-}
+func AppendDocument(b, doc []byte) []byte { return ext.AppendDocument(b, doc) }
 
 // AppendFrame appends a frame of the extension.
-func AppendFrame(b []byte, s State, doc []byte) []byte {
-	return AppendDocument(append(b, byte(s)), doc)
-}
-
-// Errors of the decoder.
-var (
-	errTooLong = errors.New("message too long")
-	errEmpty   = errors.New("empty message")
-)
+func AppendFrame(b []byte, s State, doc []byte) []byte { return ext.Append(b, ext.Frame(s), doc) }
 
 // message is one item of the control stream: a state, a frame, or (State 0) a bare
 // document, which can be told from the others by its first byte because no length
@@ -196,10 +183,12 @@ func decodeMessage(b []byte, lim limits, clientSide, eof bool) (m message, n int
 	s := State(b[0])
 	switch {
 	case s == 0:
-		return decodeSized(b, 0, lim.doc)
+		doc, n, err := ext.Document(b, lim.doc)
+		return message{Doc: doc}, n, err
 	case s.Frame():
-		if m, n, err = decodeSized(b, 1, lim.frame); n > 0 {
-			m.State = s
+		_, doc, n, err := ext.Decode(b, lim.frame)
+		if n > 0 {
+			m = message{State: s, Doc: doc}
 		}
 		return m, n, err
 	case s == StateServerError && clientSide:
@@ -212,22 +201,4 @@ func decodeMessage(b []byte, lim limits, clientSide, eof bool) (m message, n int
 		return message{State: s, Err: &e}, 1 + len(body), nil
 	}
 	return message{State: s}, 1, nil
-}
-
-func decodeSized(b []byte, skip, limit int) (message, int, error) {
-	if len(b) < skip+lengthSize {
-		return message{}, 0, nil
-	}
-	l := binary.BigEndian.Uint32(b[skip:])
-	if l == 0 {
-		return message{}, 0, errEmpty
-	}
-	if int64(l) > int64(limit) {
-		return message{}, 0, fmt.Errorf("%w: %d bytes, at most %d are allowed", errTooLong, l, limit)
-	}
-	end := skip + lengthSize + int(l)
-	if len(b) < end {
-		return message{}, 0, nil
-	}
-	return message{Doc: b[skip+lengthSize : end : end]}, end, nil
 }

@@ -1,4 +1,4 @@
-package iperf3
+package ext
 
 import (
 	"encoding/json"
@@ -8,11 +8,11 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// frameSender sends this end's events to the other without ever making the test
+// Forwarder sends this end's events to the other without ever making the test
 // wait: one row may be pending, a newer one takes its place, and what was replaced is
-// counted. Its goroutine ends with stop or with the connection.
-type frameSender struct {
-	state  State // FrameEvent or FrameClient
+// counted. Its goroutine ends with Stop, Abort or the connection. A nil Forwarder sends nothing.
+type Forwarder struct {
+	frame  Frame // FrameEvent or FrameClient
 	send   func([]byte) error
 	now    func() time.Time
 	wake   chan struct{}
@@ -32,16 +32,20 @@ const (
 	maxUrgent       = 64
 )
 
-// newFrameSender starts sending through send, which must be safe beside other writers,
+// NewForwarder starts sending through send, which must be safe beside other writers,
 // and which breaks the connection when it fails: half a frame may be on its way.
-func newFrameSender(state State, send func([]byte) error) *frameSender {
-	f := &frameSender{state: state, send: send, now: time.Now, wake: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{})}
+func NewForwarder(frame Frame, send func([]byte) error) *Forwarder {
+	f := &Forwarder{frame: frame, send: send, now: time.Now, wake: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{})}
 	go f.run()
 	return f
 }
 
-// Event implements result.Sink. It never blocks.
-func (f *frameSender) Event(ev result.Event) {
+// Event implements result.Sink. It never blocks. Heads and the end are not sent: the
+// protocol's own conversation tells them.
+func (f *Forwarder) Event(ev result.Event) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	switch ev.Kind {
 	case result.KindInterval:
@@ -55,7 +59,7 @@ func (f *frameSender) Event(ev result.Event) {
 		} else {
 			f.drop++
 		}
-	default: // the head and the end are told by the conversation itself
+	default:
 		f.mu.Unlock()
 		return
 	}
@@ -66,8 +70,8 @@ func (f *frameSender) Event(ev result.Event) {
 	}
 }
 
-// dropped is how many events were not sent.
-func (f *frameSender) dropped() int64 {
+// Dropped is how many events were not sent.
+func (f *Forwarder) Dropped() int64 {
 	if f == nil {
 		return 0
 	}
@@ -77,7 +81,7 @@ func (f *frameSender) dropped() int64 {
 }
 
 // pop takes the next event; false = none.
-func (f *frameSender) pop() (result.Event, int64, bool) {
+func (f *Forwarder) pop() (result.Event, int64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -93,7 +97,7 @@ func (f *frameSender) pop() (result.Event, int64, bool) {
 	return result.Event{}, 0, false
 }
 
-func (f *frameSender) run() {
+func (f *Forwarder) run() {
 	defer close(f.ended)
 	tokens, last := float64(frameBurst), f.now()
 	for {
@@ -131,7 +135,7 @@ func (f *frameSender) run() {
 }
 
 // flush sends what is pending, without pacing: the last row belongs to the result.
-func (f *frameSender) flush() {
+func (f *Forwarder) flush() {
 	for {
 		ev, dropped, ok := f.pop()
 		if !ok || !f.write(ev, dropped) {
@@ -141,11 +145,11 @@ func (f *frameSender) flush() {
 }
 
 // write sends one event; false = the connection is broken.
-func (f *frameSender) write(ev result.Event, dropped int64) bool {
-	ev = forWire(ev)
+func (f *Forwarder) write(ev result.Event, dropped int64) bool {
+	ev = ForWire(ev)
 	var doc []byte
 	var err error
-	if f.state == FrameClient {
+	if f.frame == FrameClient {
 		doc, err = json.Marshal(ClientFrame{Event: &ev, Dropped: dropped})
 	} else {
 		doc, err = json.Marshal(EventFrame{Event: &ev, Dropped: dropped})
@@ -156,12 +160,12 @@ func (f *frameSender) write(ev result.Event, dropped int64) bool {
 		f.mu.Unlock()
 		return true
 	}
-	return f.send(AppendFrame(nil, f.state, doc)) == nil
+	return f.send(Append(nil, f.frame, doc)) == nil
 }
 
-// stop sends what is pending and waits: no frame follows. It may be called more than
-// once, and on nil.
-func (f *frameSender) stop() {
+// Stop sends what is pending and waits: no frame follows. It may be called more than
+// once.
+func (f *Forwarder) Stop() {
 	if f == nil {
 		return
 	}
@@ -169,9 +173,9 @@ func (f *frameSender) stop() {
 	<-f.ended
 }
 
-// abort drops what is pending and ends a write that is under way after grace: the peer
-// may not be reading. It may be called on nil.
-func (f *frameSender) abort(grace time.Duration, breakWrite func()) {
+// Abort drops what is pending and ends a write that is under way after grace with
+// breakWrite: the peer may not be reading. It may be called more than once.
+func (f *Forwarder) Abort(grace time.Duration, breakWrite func()) {
 	if f == nil {
 		return
 	}

@@ -1,0 +1,192 @@
+package ext
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Version is the version of the documents. Fields are added to a version, never removed;
+// readers skip what they do not know.
+const Version = 1
+
+// Features that an end may offer; both must have named one for it to be used.
+const (
+	FeatureEvents = "events" // frames 0x47: the server's events, live
+	FeatureClient = "client" // frames 0x49: the client's events and facts, steer, stop
+	FeatureQueue  = "queue"  // frames 0x48: waiting instead of a busy answer
+	FeatureIndex  = "index"  // TCP streams send cookie + index and may be opened many at a time
+	FeatureUDP    = "udp"    // UDP streams carry an index, their datagrams 64-bit counters, send time and nonce
+	FeatureToken  = "token"  // streams from another address are proved, frame 0x4a
+	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
+	FeatureProbe  = "probe"  // the server answers probe datagrams
+	FeaturePing   = "ping"   // the server answers round trips over TCP
+)
+
+// ClientHello is the client's offer: in iperf3's parameters the value of "fullbore", in NTTTCP
+// the document of its frame 0x46.
+type ClientHello struct {
+	V        int      `json:"v"`
+	Version  string   `json:"version"`
+	Features []string `json:"features"`
+	// Streams is the number per direction. iperf3: only when it is above what "parallel" may hold.
+	Streams int `json:"streams,omitempty"`
+	// Duration and Omit are s. iperf3: only when they are not whole seconds. NTTTCP: the client's
+	// measured time (0 = until stopped) and warm-up.
+	Duration float64 `json:"time_s,omitempty"`
+	Omit     float64 `json:"omit_s,omitempty"`
+	// Offload and Pacing say how the server is to handle UDP at its end: plan.Offload and
+	// plan.Pacing.
+	Offload plan.Offload `json:"offload,omitempty"`
+	Pacing  plan.Pacing  `json:"pacing,omitempty"`
+	// Queue: wait when the server is busy.
+	Queue bool `json:"queue,omitempty"`
+	// ProbeOnly: no streams, where the server has the feature that is wanted instead.
+	ProbeOnly bool `json:"probe_only,omitempty"`
+	// Cooldown is NTTTCP's, s of traffic after Duration.
+	Cooldown float64 `json:"cooldown_s,omitempty"`
+}
+
+// Has reports whether the client offers a feature; h may be nil.
+func (h *ClientHello) Has(f string) bool { return h != nil && slices.Contains(h.Features, f) }
+
+// DecodeClientHello reads an offer; nil when it makes no sense, as one of longer times than
+// given, which leaves the protocol without the extension.
+func DecodeClientHello(raw []byte, most, mostOmit time.Duration) *ClientHello {
+	var h ClientHello
+	if json.Unmarshal(raw, &h) != nil || h.V < 1 || h.Streams < 0 ||
+		h.Duration < 0 || h.Duration > most.Seconds() || h.Omit < 0 || h.Omit > mostOmit.Seconds() ||
+		h.Cooldown < 0 || h.Cooldown > most.Seconds() {
+		return nil
+	}
+	return &h
+}
+
+// ServerHello is the document of the server's frame 0x46.
+type ServerHello struct {
+	V        int          `json:"v"`
+	Version  string       `json:"version"`
+	Features []string     `json:"features"`
+	Test     string       `json:"test"`           // the server's name for this test: 8 bytes in hexadecimal; probes carry it
+	Nonce    string       `json:"nonce"`          // 8 bytes in hexadecimal; marks the test's datagrams
+	Clock    Clock        `json:"clock"`          // the server's clocks when it wrote this
+	Host     *result.Host `json:"host,omitempty"` // what the server tells about its machine
+	Limits   *Limits      `json:"limits,omitempty"`
+	// Overlap is the number of other tests running there.
+	Overlap int `json:"overlap,omitempty"`
+	// SameHost is probe.HostMark of the server.
+	SameHost string `json:"same_host,omitempty"`
+	// Times are NTTTCP's: what the server measures by its own settings.
+	Times *Times `json:"times,omitempty"`
+}
+
+// Has reports whether the server has a feature; h may be nil.
+func (h *ServerHello) Has(f string) bool { return h != nil && slices.Contains(h.Features, f) }
+
+// DecodeServerHello reads an answer and makes it safe to show; nil when it is none.
+func DecodeServerHello(raw []byte) *ServerHello {
+	var h ServerHello
+	if json.Unmarshal(raw, &h) != nil || h.V < 1 {
+		return nil
+	}
+	h.Version = Printable(h.Version)
+	if h.Host != nil {
+		h.Host = PrintableHost(h.Host)
+	}
+	return &h
+}
+
+// Times are the parts of an end's test, s; Duration 0 = until stopped.
+type Times struct {
+	Omit     float64 `json:"omit_s,omitempty"`
+	Duration float64 `json:"time_s,omitempty"`
+	Cooldown float64 `json:"cooldown_s,omitempty"`
+	// Follow: the server measures as the client does, whatever else it says.
+	Follow bool `json:"follow,omitempty"`
+}
+
+// Clock is one reading of a host's two clocks, in ns. Mono counts from an unspecified
+// start and never jumps.
+type Clock struct {
+	Mono int64 `json:"mono_ns"`
+	Wall int64 `json:"wall_ns"`
+}
+
+// clockStart is the zero of Clock.Mono: a constant of the process.
+var clockStart = time.Now()
+
+// ReadClock reads both clocks; wall is the time of day.
+func ReadClock(wall time.Time) Clock {
+	return Clock{Mono: int64(time.Since(clockStart)), Wall: wall.UnixNano()}
+}
+
+// Limits is the policy a server applies to this test; 0 = none.
+type Limits struct {
+	MaxRate     int64   `json:"max_rate_bps,omitempty"`
+	MaxDuration float64 `json:"max_time_s,omitempty"`
+	MaxStreams  int     `json:"max_streams,omitempty"`
+}
+
+// OrNil is l, or nil where it limits nothing.
+func (l Limits) OrNil() *Limits {
+	if l == (Limits{}) {
+		return nil
+	}
+	return &l
+}
+
+// Facts is what a server of facts f tells a client about its machine: everything to whom its
+// operator trusts, else what a stranger may know (design §5 "Hello"). f may be nil.
+func Facts(f *result.Host, trusted bool) *result.Host {
+	if f == nil || trusted {
+		return f
+	}
+	return &result.Host{Tool: f.Tool, OS: f.OS, Release: f.Release, Cores: f.Cores}
+}
+
+// QueueFrame is the document of frame 0x48.
+type QueueFrame struct {
+	Position int      `json:"position"`             // 1 = next
+	Estimate *float64 `json:"estimate_s,omitempty"` // time until the turn comes, when it can be told
+}
+
+// EventFrame is the document of frame 0x47.
+type EventFrame struct {
+	Event   *result.Event `json:"event"`
+	Dropped int64         `json:"dropped,omitempty"` // events not sent so far, for lack of room
+}
+
+// ClientFrame is the document of frame 0x49; any of its parts may be there.
+type ClientFrame struct {
+	Event   *result.Event `json:"event,omitempty"`
+	Facts   *result.Host  `json:"facts,omitempty"`
+	Steer   *Steer        `json:"steer,omitempty"`
+	Stop    *Stop         `json:"stop,omitempty"`
+	Dropped int64         `json:"dropped,omitempty"`
+	// Streams are NTTTCP's data connections in the client's order: its own port and the server's
+	// of each. What one frame cannot hold the next goes on with.
+	Streams [][2]int `json:"streams,omitempty"`
+}
+
+// ReadyFrame is the document of frame 0x4a, before TEST_START.
+type ReadyFrame struct {
+	// Prove are the indexes of TCP streams that came from another address than the control
+	// connection: a token waits on each, to be sent back on it.
+	Prove []int `json:"prove,omitempty"`
+	// Ready: all streams are there.
+	Ready bool `json:"ready,omitempty"`
+}
+
+// Steer is a new rate for the server's sending streams.
+type Steer struct {
+	BPS int64 `json:"rate_bps"` // per stream; 0 = unlimited
+}
+
+// Stop asks the server to end the test as if its end had come, so that an interrupted test
+// still has both ends' figures.
+type Stop struct {
+	Why string `json:"why"`
+}
