@@ -11,11 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source keeps the counters' files open: reading one again from its beginning (pread) makes
+// rereader keeps counters' files open: reading one again from its beginning (pread) makes
 // the kernel write it anew, at a third of the price of opening it.
-type source struct {
+type rereader struct {
 	tree
-	buf     []byte
+	buf []byte
+}
+
+func newRereader(root string) rereader { return rereader{tree{root}, make([]byte, 16<<10)} }
+
+// source reads what the Sampler counts.
+type source struct {
+	rereader
 	stat    int // descriptors; −1 = not there
 	softnet int
 	tasks   int
@@ -48,7 +55,7 @@ var nicFiles = [...]string{
 }
 
 func openSource(o SamplerOptions, miss func(string, error)) *source {
-	s := &source{tree: tree{o.Root}, buf: make([]byte, 16<<10)}
+	s := &source{rereader: newRereader(o.Root)}
 	s.stat = s.open("proc/stat", 0, miss)
 	s.softnet = s.open("proc/net/softnet_stat", 0, miss)
 	s.tasks = s.open("proc/self/task", unix.O_DIRECTORY, miss)
@@ -76,9 +83,9 @@ func openSource(o SamplerOptions, miss func(string, error)) *source {
 	return s
 }
 
-func (s *source) open(p string, flags int, miss func(string, error)) int {
+func (r *rereader) open(p string, flags int, miss func(string, error)) int {
 	for {
-		fd, err := unix.Open(s.path(p), unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
+		fd, err := unix.Open(r.path(p), unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
 		switch {
 		case err == nil:
 			return fd
@@ -111,16 +118,16 @@ func shut(fd int) {
 
 // again reads a file from its beginning until its end or until enough says so; nil when it cannot. The bytes are
 // good until the next call.
-func (s *source) again(fd int, enough func([]byte) bool) []byte {
+func (r *rereader) again(fd int, enough func([]byte) bool) []byte {
 	if fd < 0 {
 		return nil
 	}
 	n := 0
 	for {
-		if n == len(s.buf) {
-			s.buf = append(s.buf, make([]byte, len(s.buf))...)
+		if n == len(r.buf) {
+			r.buf = append(r.buf, make([]byte, len(r.buf))...)
 		}
-		k, err := unix.Pread(fd, s.buf[n:], int64(n))
+		k, err := unix.Pread(fd, r.buf[n:], int64(n))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -128,8 +135,8 @@ func (s *source) again(fd int, enough func([]byte) bool) []byte {
 			return nil
 		}
 		n += k
-		if k == 0 || enough != nil && enough(s.buf[:n]) {
-			return s.buf[:n]
+		if k == 0 || enough != nil && enough(r.buf[:n]) {
+			return r.buf[:n]
 		}
 	}
 }

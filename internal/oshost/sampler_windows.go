@@ -29,15 +29,22 @@ type processorTimes struct {
 func openSource(o SamplerOptions, miss func(string, error)) *source {
 	s := &source{name: o.Interface, times: make([]processorTimes, max(64, runtime.NumCPU()))}
 	if o.Interface != "" {
-		i, err := net.InterfaceByName(o.Interface)
+		index, err := indexOf(o.Interface)
 		if err != nil {
 			miss("counters of "+o.Interface, err)
-		} else {
-			s.index = uint32(i.Index)
 		}
+		s.index = index
 	}
 	miss("softnet, waiting threads, CPU quota", errors.ErrUnsupported)
 	return s
+}
+
+func indexOf(name string) (uint32, error) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return 0, err
+	}
+	return uint32(i.Index), nil
 }
 
 func (s *source) close() {}
