@@ -84,8 +84,18 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 	if inv.Serve != nil {
 		return n.receive(ctx)
 	}
+	n.bindDevice()
 	n.detached.ready()
 	return n.send(ctx)
+}
+
+// bindDevice binds a sender that was given a source address to that one's interface too, as
+// ntttcp-for-linux does since 1.4.1.
+func (n *ntttcpRun) bindDevice() {
+	p := &n.inv.Plan
+	if a, err := netip.ParseAddr(p.BindHost); err == nil && !n.windows && osnet.Capabilities().BindDevice {
+		p.BindDev = interfaceOf(a)
+	}
 }
 
 // usageCode is the exit code of a command line that cannot be carried out.

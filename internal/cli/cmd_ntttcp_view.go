@@ -124,6 +124,7 @@ type ntttcpView struct {
 	n       *ntttcpRun
 	console view
 	fold    result.Folder
+	agreed  bool          // the other end is there, and wants this test
 	began   bool          // payload flows, or did
 	told    bool          // that a signal ended it
 	nothing bool          // it ended before anything was measured
@@ -143,6 +144,7 @@ func (v *ntttcpView) Event(e result.Event) {
 	v.fold.Event(e)
 	switch e.Kind {
 	case result.KindConnected:
+		v.agreed = true
 		n := e.Head.NTTTCP
 		v.endless = e.Head.Test.Duration == 0 && e.Head.Test.Blocks == 0 && (n == nil || n.Cycle == nil || *n.Cycle == 0)
 	case result.KindStart:

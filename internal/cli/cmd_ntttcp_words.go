@@ -7,30 +7,45 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// lastWords are the ERR lines of ntttcp-for-linux about a test that did not begin, which scripts
-// look for. What we know beyond them goes to stderr.
-var lastWords = map[string][]string{
-	"resolve":     {"cannot get address info for receiver", "sender: failed to create sync socket"},
-	"address":     {"sender: failed to create sync socket"},
-	"busy":        {"receiver is busy with an existing test running", "sender: receiver is busy with another test"},
-	"no-answer":   {"cannot read data from the socket for sender/receiver sync", "sender: failed to query receiver state"},
-	"peer-closed": {"cannot read data from the socket for sender/receiver sync", "sender: failed to query receiver state"},
-	"refused":     {"receiver is not ready to run test with this sender", "sender: receiver refuse to start test right now"},
-}
-
-// originalLines is what ntttcp-for-linux says about e; nil = it has no words for it.
-func (n *ntttcpRun) originalLines(e *result.Error, began bool) []string {
-	if n.windows || began || n.inv.Serve != nil {
+// originalLines is what ntttcp-for-linux says, as ERR lines which scripts look for, about a test
+// that did not begin; nil = it has no words for it, or hangs. What we know beyond them goes to
+// stderr.
+func (v *ntttcpView) originalLines(e *result.Error) []string {
+	n := v.n
+	p := n.inv.Plan
+	if n.windows || v.began || n.inv.Serve != nil || p.NTTTCP.NoSync {
 		return nil
 	}
-	p := n.inv.Plan
-	if e.Code == "connect" && !p.NTTTCP.NoSync {
-		return []string{
-			fmt.Sprintf("failed to connect to receiver: %s:%d on socket: 3. errno = %d", p.Host, p.Port-1, e.Errno),
-			"sender: failed to create sync socket",
+	const (
+		noSocket = "sender: failed to create sync socket"
+		noRead   = "cannot read data from the socket for sender/receiver sync"
+	)
+	switch e.Code {
+	case "no-answer", "peer-closed":
+		if v.agreed {
+			return []string{noRead, "sender: failed to sync with receiver to start test"}
 		}
+		return []string{noRead, "sender: failed to query receiver state"}
+	case "busy":
+		return []string{"receiver is busy with an existing test running", "sender: receiver is busy with another test"}
+	case "refused":
+		if v.agreed {
+			return []string{"receiver is not ready to run test with this sender", "sender: receiver refuse to start test right now"}
+		}
+		return []string{"sender: failed to negotiate test cycle time with receiver"}
 	}
-	return lastWords[e.Code]
+	if v.agreed { // the rest is about the sync port
+		return nil
+	}
+	switch e.Code {
+	case "resolve":
+		return []string{"cannot get address info for receiver", noSocket}
+	case "connect":
+		return []string{fmt.Sprintf("failed to connect to receiver: %s:%d on socket: 3. errno = %d", p.Host, p.Port-1, e.Errno), noSocket}
+	case "address":
+		return []string{fmt.Sprintf("failed to get interface name by address [%s]", p.BindHost), noSocket}
+	}
+	return nil
 }
 
 // errorLines is what the console says about an error.
@@ -38,7 +53,7 @@ func (v *ntttcpView) errorLines(e *result.Error) []string {
 	if e.Code == "sender-interrupted" { // the line of its milestone says it all
 		return nil
 	}
-	if lines := v.n.originalLines(e, v.began); lines != nil {
+	if lines := v.originalLines(e); lines != nil {
 		return lines
 	}
 	if v.n.windows {
@@ -49,7 +64,7 @@ func (v *ntttcpView) errorLines(e *result.Error) []string {
 
 // hint is what stderr says about an error for which the console has the original's words.
 func (v *ntttcpView) hint(e *result.Error) string {
-	if v.n.originalLines(e, v.began) == nil {
+	if v.originalLines(e) == nil {
 		return ""
 	}
 	return e.Text

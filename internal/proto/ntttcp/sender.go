@@ -255,6 +255,9 @@ func (r *senderRun) announce() {
 	if r.sync != nil && r.agreed != own {
 		r.out.tell(result.Milestone{Code: result.MilestoneCycle, Count: int64(r.agreed / r.second)})
 	}
+	if r.c.NoSync {
+		r.out.told(result.MilestoneNoSync)
+	}
 	r.out.tell(result.Milestone{Code: result.MilestoneThreads, Count: int64(r.c.Ports * r.c.Threads)})
 }
 
@@ -317,6 +320,7 @@ func (r *senderRun) open(ctx context.Context) error {
 		}
 	}
 	r.out.notices(notices)
+	r.tellConnections()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -336,6 +340,16 @@ func (r *senderRun) open(ctx context.Context) error {
 	}
 	r.out.tell(result.Milestone{Code: result.MilestoneConnected, Count: int64(n), Micros: time.Since(began).Microseconds()})
 	return nil
+}
+
+// tellConnections tells of the data connections that could be made, with the numbers that the
+// streams will have.
+func (r *senderRun) tellConnections() {
+	views := make([]result.Stream, len(r.conns))
+	for i, c := range r.conns {
+		views[i] = result.Stream{Socket: i + 1, Local: c.Local(), Remote: c.Remote()}
+	}
+	r.out.connections(result.MilestoneConnection, views)
 }
 
 // portList is "5003, 5004".
@@ -417,10 +431,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 		return &result.Error{Code: "plan", Text: err.Error()}
 	}
 	r.eng, p.m = eng, eng
-	r.out.connections(result.MilestoneConnection, views)
-	if r.c.NoSync {
-		r.out.told(result.MilestoneNoSync)
-	} else {
+	if !r.c.NoSync {
 		r.out.told(result.MilestoneStarted)
 	}
 	r.out.head(result.KindStart, r.head)
