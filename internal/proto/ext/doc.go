@@ -3,6 +3,6 @@
 // sender of events that never makes a test wait. It is the same on every protocol; where on
 // the connection frames may stand, and who offers first, is the protocol's own business.
 //
-// Nothing here opens, reads or closes a socket. What comes from the other end is a stranger's:
+// Nothing here opens, reads or closes a connection. What comes from the other end is a stranger's:
 // FromWire and Printable make it safe to keep and to show.
 package ext

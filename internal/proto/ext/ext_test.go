@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -184,5 +185,156 @@ func FuzzFrames(f *testing.F) {
 		}
 		DecodeServerHello(doc)
 		DecodeClientHello(doc, time.Hour, time.Minute)
+	})
+}
+
+// TestResults: results of any size come through whole, in frames that are not too long.
+func TestResults(t *testing.T) {
+	bps := int64(5)
+	for _, n := range []int{0, 1, 3000} {
+		r := Results{
+			CPU: &result.CPU{Total: 3, Congestion: "cubic"}, Machine: &result.HostTotal{Seconds: 1, Cores: 2},
+			Dropped: 4, Err: &result.Error{Code: "c", Text: "t"}, Whole: true,
+		}
+		for i := range n {
+			r.Streams = append(r.Streams, StreamResult{
+				ID: i + 1, Total: result.Total{Bytes: int64(i), End: 2, Packets: &bps}, Datagrams: &bps,
+				TCP: &result.TCPSummary{Congestion: "bbr", Last: result.TCPInfo{DeliveryRate: &bps}},
+				UDP: &result.UDPStream{Sent: &result.UDPSent{Packets: 5}},
+			})
+		}
+		frames, err := r.Frames()
+		if err != nil || n == 3000 && len(frames) < 2 {
+			t.Fatalf("%d streams: %d frames, %v", n, len(frames), err)
+		}
+		var got Results
+		for i, b := range frames {
+			f, doc, size, err := Decode(b, MaxFrame)
+			if f != FrameResults || size != len(b) || err != nil {
+				t.Fatalf("%v %d %v", f, size, err)
+			}
+			done, err := got.Add(doc, n)
+			if err != nil || done != (i == len(frames)-1) {
+				t.Fatalf("frame %d of %d: %v, %v", i, len(frames), done, err)
+			}
+		}
+		if diff := cmp.Diff(r, got); diff != "" {
+			t.Errorf("%d streams (-want +got)\n%s", n, diff)
+		}
+	}
+}
+
+// TestResultsUnsayable: what JSON cannot say costs the summary of that stream, not the results.
+func TestResultsUnsayable(t *testing.T) {
+	inf := math.Inf(1)
+	r := Results{Streams: []StreamResult{
+		{ID: 1, Total: result.Total{Bytes: 7}, TCP: &result.TCPSummary{BusyShare: &inf}},
+		{ID: 2, Total: result.Total{Bytes: 8}, TCP: &result.TCPSummary{Reorder: 1}},
+	}}
+	frames, err := r.Frames()
+	if err != nil || len(frames) != 1 {
+		t.Fatal(err)
+	}
+	var got Results
+	if _, err := got.Add(frames[0][HeaderSize:], 2); err != nil {
+		t.Fatal(err)
+	}
+	if got.Streams[0].Total.Bytes != 7 || got.Streams[0].TCP != nil || got.Streams[1].TCP == nil || r.Streams[0].TCP == nil {
+		t.Errorf("%+v", got)
+	}
+	r.Streams[0].Total.End = inf
+	if _, err := r.Frames(); err == nil {
+		t.Error("an infinite end is told")
+	}
+}
+
+func TestResultsNonsense(t *testing.T) {
+	for name, doc := range map[string]string{
+		"no JSON": `{`, "negative bytes": `{"streams":[{"id":1,"total":{"bytes":-1}}]}`, "an end before the start": `{"streams":[{"id":1,"total":{"start_s":2,"end_s":1}}]}`,
+		"an end beyond all": `{"streams":[{"id":1,"total":{"end_s":1e300}}]}`, "more than there are": `{"streams":[{},{},{}]}`,
+		"no end of frames": `{"more":true}`, "negative packets": `{"streams":[{"id":1,"total":{"packets":-1}}]}`,
+		"negative datagrams": `{"streams":[{"id":1,"datagrams":-1}]}`, "negative jitter": `{"streams":[{"id":1,"total":{"jitter_s":-1}}]}`,
+		"negative sent": `{"streams":[{"id":1,"udp":{"sent":{"packets":-1}}}]}`, "negative received": `{"streams":[{"id":1,"udp":{"received":{"late":-1}}}]}`,
+	} {
+		var r Results
+		if done, err := r.Add([]byte(doc), 2); err == nil || done {
+			t.Errorf("%s: %v", name, done)
+		}
+	}
+	var r Results
+	done, err := r.Add([]byte(`{"events_dropped":-3,"error":{"code":"a\u0007","text":"b\u001b"},"cpu":{"congestion":"c\u0001"},"host_total":{"cores":-1},
+		"streams":[{"id":1,"tcp":{"congestion":"d\u0002"},"udp":{"received":{"stamps":"e\u0003"},"loss":{}}}]}`), 2)
+	if !done || err != nil {
+		t.Fatal(err)
+	}
+	if r.Dropped != 0 || r.Err.Code != "a" || r.Err.Text != "b" || r.CPU.Congestion != "c" || r.Machine != nil ||
+		r.Streams[0].TCP.Congestion != "d" || r.Streams[0].UDP.Received.Stamps != "e" || r.Streams[0].UDP.Loss != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWrite: no piece is longer than what passes everywhere.
+func TestWrite(t *testing.T) {
+	var sizes []int
+	var all []byte
+	w := writer(func(b []byte) (int, error) {
+		sizes = append(sizes, len(b))
+		all = append(all, b...)
+		return len(b), nil
+	})
+	in := bytes.Repeat([]byte("0123456789"), 300)
+	if err := Write(w, in); err != nil || !bytes.Equal(all, in) || len(sizes) != 3 || sizes[0] != 1200 {
+		t.Errorf("%v: %v", sizes, err)
+	}
+	broken := errors.New("broken")
+	n := 0
+	if err := Write(writer(func([]byte) (int, error) { n++; return 0, broken }), in); !errors.Is(err, broken) || n != 1 {
+		t.Errorf("%v after %d", err, n)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (f writer) Write(b []byte) (int, error) { return f(b) }
+
+// TestGate: what a Forwarder sends passes, a flood does not.
+func TestGate(t *testing.T) {
+	now := time.Unix(0, 0)
+	var g Gate
+	for i := range 1000 {
+		if !g.Pass(now) {
+			t.Fatalf("event %d of a Forwarder is held up", i)
+		}
+		now = now.Add(time.Second / framesPerSecond)
+	}
+	passed := 0
+	for range 10_000 {
+		if g.Pass(now) {
+			passed++
+		}
+	}
+	if passed > gateBurst {
+		t.Errorf("%d of a flood pass", passed)
+	}
+	if g.Pass(now.Add(-time.Hour)) {
+		t.Error("a clock that goes back opens it")
+	}
+}
+
+// FuzzResults: no results of a peer crash who reads them, and what is taken can be kept as JSON.
+func FuzzResults(f *testing.F) {
+	f.Add([]byte(`{"streams":[{"id":1,"total":{"bytes":5,"end_s":1},"tcp":{},"udp":{"sent":{}}}],"cpu":{},"host_total":{"packet_counts":{}},"error":{}}`))
+	f.Add([]byte(`{"more":true,"streams":[{}]}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var r Results
+		for range 2 {
+			done, err := r.Add(doc, 3)
+			if err != nil {
+				return
+			}
+			if _, err := r.Frames(); done && err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // control is one end of a control connection. Its reader goroutine takes messages off
@@ -207,12 +209,6 @@ func (c *control) next(ctx context.Context, idle time.Duration) (message, error)
 	}
 }
 
-// piece is how much of a message is handed to the system at once. Without Nagle's
-// algorithm each piece is a packet, so that documents pass where full-size packets
-// vanish without a word and only small ones get through (field case F10): 1280 bytes,
-// IPv6's least MTU, less the headers.
-const piece = 1200
-
 // send writes b whole within the given time. Frames and states share the connection,
 // so a writer waits for the one before it.
 func (c *control) send(b []byte, within time.Duration) error {
@@ -221,14 +217,7 @@ func (c *control) send(b []byte, within time.Duration) error {
 	if err := c.nc.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
-	for len(b) > piece {
-		if _, err := c.nc.Write(b[:piece]); err != nil {
-			return err
-		}
-		b = b[piece:]
-	}
-	_, err := c.nc.Write(b)
-	return err
+	return ext.Write(c.nc, b)
 }
 
 // sendFrame sends a frame beside the conversation. When it cannot be sent whole nothing
