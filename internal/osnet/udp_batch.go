@@ -9,7 +9,8 @@ import (
 // call (recvmmsg, Linux) takes what is there, and where the system joins the datagrams of
 // one sender (UDP_GRO, UDP_RECV_MAX_COALESCED_SIZE) it takes them joined and gives them out
 // one by one. Elsewhere a call takes one message. It belongs to one goroutine, allocates
-// nothing after New, and neither owns nor closes the PacketConn.
+// nothing after its first datagram, and neither owns nor closes the PacketConn. The memory
+// for many messages is there only while datagrams come: see Release.
 //
 // From New on the PacketConn's own Read may return several datagrams as one, so nobody
 // should call it any more.
@@ -19,8 +20,8 @@ type PacketReceiver struct {
 	coalesce bool
 
 	each  int    // bytes of buf for each message
-	words int    // of control, likewise
-	buf   []byte // of all messages, one after the other
+	words int    // of ctl, likewise
+	buf   []byte // of all messages, one after the other; nil = released
 	ctl   []uint64
 	msgs  []packetMessage // those of the last Receive first
 	parts []packetPart    // the datagrams of the last Receive
@@ -65,14 +66,28 @@ func newPacketReceiver(p *PacketConn, size, batch int, can Caps) (*PacketReceive
 	if !can.Batch {
 		batch = 1
 	}
-	r.buf = make([]byte, r.each*batch)
-	r.ctl = make([]uint64, r.words*batch)
 	r.msgs = make([]packetMessage, batch)
 	r.parts = make([]packetPart, 0, parts)
 	if can.Batch {
 		r.calls = newPacketBatch(r)
+	} else {
+		r.reserve()
 	}
 	return r, nil
+}
+
+func (r *PacketReceiver) reserve() {
+	r.buf = make([]byte, r.each*len(r.msgs))
+	r.ctl = make([]uint64, r.words*len(r.msgs))
+}
+
+// Release gives the memory of a receiver of batches back, and what Message returned with
+// it; the next Receive that finds a datagram makes it anew.
+func (r *PacketReceiver) Release() {
+	if r.calls != nil {
+		r.buf, r.ctl, r.parts = nil, nil, r.parts[:0]
+		r.calls.detach()
+	}
 }
 
 // Receive waits for a datagram, takes what else is there, and returns how many it has, at

@@ -14,6 +14,7 @@ import (
 // packetBatch is recvmmsg on a socket that stays with Go's poller, so that deadlines and
 // Close work.
 type packetBatch struct {
+	r *PacketReceiver
 	batch
 	names []unix.RawSockaddrInet6 // room for those of both families
 	used  int                     // messages whose headers the kernel has overwritten
@@ -25,20 +26,39 @@ type packetBatch struct {
 
 func newPacketBatch(r *PacketReceiver) *packetBatch {
 	n := len(r.msgs)
-	b := &packetBatch{batch: newBatch(n), names: make([]unix.RawSockaddrInet6, n), used: n, zones: map[uint32]string{}}
-	for i := range b.iov {
-		b.iov[i].Base = &r.buf[i*r.each]
+	b := &packetBatch{r: r, batch: newBatch(n), names: make([]unix.RawSockaddrInet6, n), used: n, zones: map[uint32]string{}}
+	for i := range b.msgs {
 		b.iov[i].SetLen(r.each)
-		h := &b.msgs[i].hdr
-		h.Name = (*byte)(unsafe.Pointer(&b.names[i]))
-		h.Control = (*byte)(unsafe.Pointer(&r.ctl[i*r.words]))
+		b.msgs[i].hdr.Name = (*byte)(unsafe.Pointer(&b.names[i]))
 	}
 	b.call = b.try
 	return b
 }
 
+// attach points the messages into r's memory, detach takes that back.
+func (b *packetBatch) attach() {
+	for i := range b.msgs {
+		b.iov[i].Base = &b.r.buf[i*b.r.each]
+		b.msgs[i].hdr.Control = (*byte)(unsafe.Pointer(&b.r.ctl[i*b.r.words]))
+	}
+}
+
+func (b *packetBatch) detach() {
+	for i := range b.msgs {
+		b.iov[i].Base, b.msgs[i].hdr.Control = nil, nil
+	}
+}
+
 // try makes one call and reports whether it is over; false = wait for data.
 func (b *packetBatch) try(fd uintptr) bool {
+	if b.r.buf == nil {
+		if b.errno = peek(fd); b.errno != 0 {
+			b.got = 0
+			return b.errno != unix.EAGAIN
+		}
+		b.r.reserve()
+		b.attach()
+	}
 	for {
 		for i := range b.msgs[:b.used] {
 			b.msgs[i].hdr.Namelen = unix.SizeofSockaddrInet6
@@ -56,6 +76,16 @@ func (b *packetBatch) try(fd uintptr) bool {
 			return false
 		default:
 			return true
+		}
+	}
+}
+
+// peek asks whether a datagram is there; EAGAIN = none.
+func peek(fd uintptr) syscall.Errno {
+	for {
+		_, _, e := syscall.Syscall6(unix.SYS_RECVFROM, fd, 0, 0, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		if e != unix.EINTR {
+			return e
 		}
 	}
 }

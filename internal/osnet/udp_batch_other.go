@@ -7,3 +7,4 @@ type packetBatch struct{}
 
 func newPacketBatch(*PacketReceiver) *packetBatch               { return nil }
 func (*packetBatch) receive(*PacketReceiver) (n int, err error) { return 0, nil }
+func (*packetBatch) detach()                                    {}

@@ -134,6 +134,7 @@ func TestPacketReceiverJoined(t *testing.T) {
 				say(t, a, whole)
 				say(t, b, "between")
 			}
+			r.Release() // of what was never taken
 			var joined, between string
 			for _, k := range take(t, r, 4*35) {
 				switch k.from {
@@ -178,6 +179,21 @@ func TestPacketReceiverEnds(t *testing.T) {
 			if k := take(t, r, 1); k[0].data != "hello" {
 				t.Fatalf("%+v", k)
 			}
+			r.Release()
+			r.Release()
+			if err := p.SetReadDeadline(time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := r.Receive(); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || can.Batch && r.buf != nil {
+				t.Fatalf("after the deadline and Release: %d, %v, memory %d", n, err, len(r.buf))
+			}
+			_ = p.SetReadDeadline(time.Time{})
+			say(t, dialUDP(t, p, "127.0.0.1"), "")
+			say(t, dialUDP(t, p, "127.0.0.1"), "again")
+			if k := take(t, r, 2); k[0].data != "" || k[1].data != "again" {
+				t.Fatalf("%+v", k)
+			}
+			r.Release()
 			ended := make(chan error, 2)
 			go func() {
 				_, err := r.Receive()
