@@ -26,6 +26,8 @@ type PacketReceiver struct {
 	msgs  []packetMessage // those of the last Receive first
 	parts []packetPart    // the datagrams of the last Receive
 	calls *packetBatch    // nil = one message a call
+
+	most, mostBytes int // datagrams of one message, and their bytes
 }
 
 // packetMessage is what one message of the system said, beside its bytes.
@@ -130,6 +132,7 @@ func (r *PacketReceiver) divide(i int) {
 		r.parts = append(r.parts, packetPart{int32(i), 0, int32(n)})
 		return
 	}
+	r.most, r.mostBytes = max(r.most, (n+segment-1)/segment), max(r.mostBytes, n)
 	for at := 0; at < n; at += segment {
 		r.parts = append(r.parts, packetPart{int32(i), int32(at), int32(min(segment, n-at))})
 	}
@@ -148,6 +151,13 @@ func (r *PacketReceiver) Message(i int) (data []byte, from netip.AddrPort, trunc
 	at := int(p.message)*r.each + int(p.at)
 	return r.buf[at:][:n:n], r.msgs[p.message].from, int(p.size) > r.size
 }
+
+// Batched reports that one call takes what is there (recvmmsg).
+func (r *PacketReceiver) Batched() bool { return r.calls != nil }
+
+// Joined returns the most datagrams that came as one message so far, and the most bytes of
+// such; 0 = none came joined.
+func (r *PacketReceiver) Joined() (datagrams, bytes int) { return r.most, r.mostBytes }
 
 // Local returns the local address that datagram i of the last Receive was sent to, invalid
 // when the system does not tell, and when the kernel had it, ns of CLOCK_REALTIME (0 = it

@@ -151,6 +151,9 @@ func TestPacketReceiverJoined(t *testing.T) {
 			for range 4 {
 				want += whole
 			}
+			if n, bytes := r.Joined(); can.Coalesce && (n != 34 || bytes != len(whole)) || !r.coalesce && n != 0 || r.Batched() != can.Batch {
+				t.Errorf("joined %d datagrams of %d bytes, batched: %v", n, bytes, r.Batched())
+			}
 			if joined != want || between != "betweenbetweenbetweenbetween" {
 				t.Errorf("%q, %q", joined, between)
 			}
