@@ -12,18 +12,17 @@ import (
 
 // Defaults of ntttcp-for-linux 1.4 (linux §1, §2).
 const (
-	DefaultPort         = 5001
-	DefaultPorts        = 16
-	DefaultThreads      = 4
-	DefaultDuration     = 60 * time.Second
-	DefaultInterval     = 500 * time.Millisecond
-	DefaultSendBuffer   = 128 << 10
-	DefaultRecvBuffer   = 64 << 10
-	MaxPorts            = 512
-	MaxThreads          = 25600
-	MaxConns            = 1000
-	maxWaiting          = 7 // multi-client: senders that wait for the last one (linux §3.4)
-	smallestUDPDatagram = plan.MinUDPBlock
+	DefaultPort       = 5001
+	DefaultPorts      = 16
+	DefaultThreads    = 4
+	DefaultDuration   = 60 * time.Second
+	DefaultInterval   = 500 * time.Millisecond
+	DefaultSendBuffer = 128 << 10
+	DefaultRecvBuffer = 64 << 10
+	MaxPorts          = 512
+	MaxThreads        = 25600
+	MaxConns          = 1000
+	maxWaiting        = 7 // multi-client: senders that wait for the last one (linux §3.4)
 )
 
 // Config is one end's settings of a test. Zero values mean the default.
@@ -156,7 +155,6 @@ func (c Config) Validate(sends bool) error {
 	bad(c.Multi && sends, "multi", c.Multi, "is a receiver's")
 	bad(c.NoSync && (c.Last || c.Multi), "no_sync", c.NoSync, "several senders need to be synchronised")
 	bad(c.SourcePort < 0 || c.SourcePort > 0 && c.SourcePort+c.connections()-1 > 65535, "source_port", c.SourcePort, "must leave room for all connections below 65536")
-	bad(sends && c.Transport == plan.UDP && c.BlockSize < smallestUDPDatagram, "block_size", c.BlockSize, fmt.Sprintf("must be at least %d for udp", smallestUDPDatagram))
 	bad(c.BlockSize < 1, "block_size", c.BlockSize, "must be positive")
 	bad(c.Bitrate < 0, "bitrate", c.Bitrate, "must not be negative")
 	bad(c.FQRate < 0, "fq_rate", c.FQRate, "must not be negative")

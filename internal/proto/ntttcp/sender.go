@@ -423,7 +423,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 	cfg := traffic.Config{
 		End: result.Client, Transport: r.c.Transport, BlockSize: r.c.BlockSize, Bitrate: r.c.each(r.c.Bitrate, len(flows)),
 		MaxRate: r.c.MaxRate, MaxBytes: r.c.MaxBytes, Interval: r.c.Interval, Send: r.c.Send, Affinity: r.c.Affinity,
-		Host: r.s.Host, Repeating: true, Blocks: r.c.Blocks,
+		Host: r.s.Host, Fill: r.c.payload(), Blocks: r.c.Blocks, UDP: traffic.UDPConfig{Bare: r.c.Transport == plan.UDP},
 	}
 	p.apply(&cfg)
 	eng, err := traffic.New(cfg, flows)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
 )
 
 // What two Windows programs say to each other (windows §3): one byte each way per data
@@ -14,7 +16,17 @@ const (
 	TokenOffset = 1000
 	// PayloadByte is all that data consists of; a receiver may verify it (-d).
 	PayloadByte = byte(0x41)
+	// linuxDatagram is that of ntttcp-for-linux in datagrams (linux §3.6).
+	linuxDatagram = byte(0x42)
 )
+
+// payload is what data consists of.
+func (c Config) payload() byte {
+	if c.Transport == plan.UDP && !c.Windows {
+		return linuxDatagram
+	}
+	return PayloadByte
+}
 
 // PortSize is the length of the message of a receiver with synchronised ports (-sp).
 const PortSize = 4
