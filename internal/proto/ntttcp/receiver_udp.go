@@ -2,56 +2,16 @@ package ntttcp
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/netip"
 	"time"
 
-	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// udpRoom is the receive buffer of a UDP port: what a sender without limits sends while nobody
-// reads.
-const udpRoom = 8 << 20
-
 // udpIdle is how long a silence ends a test over UDP whose end nobody knows: the sender neither
 // synchronises nor says goodbye.
 const udpIdle = time.Second
-
-// read hands the datagrams of one port to their tests. It ends when the socket is closed.
-func (r *Receiver) read(ctx context.Context, pc *osnet.PacketConn, port int) {
-	if _, err := pc.GrowReceive(udpRoom); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		r.log.Warn("receive buffer", "port", pc.LocalAddr().Port(), "err", err)
-	}
-	buf := make([]byte, 64<<10)
-	known := map[netip.AddrPort]*tally{} // so that the common lock is taken once per sender
-	for {
-		n, from, to, _, err := pc.Read(buf)
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			continue // an ICMP error of somebody else's datagram
-		}
-		local := result.Addr{Port: int(pc.LocalAddr().Port())}
-		if to.IsValid() {
-			local.Host = to.Unmap().String()
-		}
-		y := known[from]
-		if y == nil || !y.running.Load() {
-			if len(known) >= maxVisitors {
-				clear(known)
-			}
-			if y = r.tallyOf(ctx, datagramFlow{port, from}, local, n); y == nil {
-				continue
-			}
-			known[from] = y
-		}
-		y.add(datagramFlow{port, from}, local, n)
-	}
-}
 
 // caller is somebody who sent one datagram; the second begins a test without synchronisation, so
 // that a scan of the port does not.

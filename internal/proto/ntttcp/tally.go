@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -25,6 +26,7 @@ type tally struct {
 
 	t0      time.Time
 	running atomic.Bool
+	way     atomic.Int32 // viaCalls …
 
 	fired    chan struct{}
 	fireOnce sync.Once
@@ -81,7 +83,10 @@ func newTally(s schedule, interval, idle time.Duration, out result.Sink, host fu
 func (t *tally) now() int64 { return int64(time.Since(t.t0)) }
 
 // add counts a datagram of n bytes. local is the address it came to.
-func (t *tally) add(f datagramFlow, local result.Addr, n int) {
+func (t *tally) add(f datagramFlow, local result.Addr, n int) { t.addRun(f, local, n, 1) }
+
+// addRun counts so many datagrams of n bytes each.
+func (t *tally) addRun(f datagramFlow, local result.Addr, n, times int) {
 	if !t.running.Load() {
 		return
 	}
@@ -95,9 +100,55 @@ func (t *tally) add(f datagramFlow, local result.Addr, n int) {
 	if s == nil || n == 1 && s.first > 1 { // a sender that is done nudges: see senderRun.nudge
 		return
 	}
-	s.bytes.Add(int64(n))
-	s.packets.Add(1)
+	s.bytes.Add(int64(n) * int64(times))
+	s.packets.Add(int64(times))
 	s.last.Store(max(now, 1))
+}
+
+// through notes how a reader takes datagrams.
+func (t *tally) through(in *osnet.PacketReceiver) {
+	if !in.Batched() {
+		return
+	}
+	most, bytes := in.Joined()
+	way := viaBatches
+	switch {
+	case most > wholeDatagrams || bytes > wholeBytes:
+		way = viaWhole
+	case most > 0:
+		way = viaJoined
+	}
+	if way > t.way.Load() {
+		t.way.Store(way)
+	}
+}
+
+// How datagrams came, each way better than the one before it.
+const (
+	viaCalls   int32 = iota // one by one
+	viaBatches              // recvmmsg
+	viaJoined               // joined by this host's stack
+	viaWhole                // as the sender's super-packets, which nobody cut
+)
+
+// More than a card's receive offload is likely to put together was never cut.
+const (
+	wholeDatagrams = 16
+	wholeBytes     = 65535 / 2
+)
+
+// path names the way for the record.
+func (t *tally) path() result.DataPath {
+	p := result.DataPath{Rx: "copy", Worker: "goroutine", Batch: "plain"}
+	switch t.way.Load() {
+	case viaBatches:
+		p.Batch = "recvmmsg"
+	case viaJoined:
+		p.Batch = "gro"
+	case viaWhole:
+		p.Batch, p.Uncut = "gro", true
+	}
+	return p
 }
 
 // maxTallied bounds the streams of one test: anybody can send from many ports.
@@ -341,7 +392,7 @@ func (t *tally) totals(now int64) traffic.Totals {
 	if t.stopped != 0 {
 		now = t.stopped
 	}
-	out := traffic.Totals{Path: result.DataPath{Rx: "copy", Worker: "goroutine", Batch: "plain"}, Flows: make([]traffic.FlowTotal, len(t.list))}
+	out := traffic.Totals{Path: t.path(), Flows: make([]traffic.FlowTotal, len(t.list))}
 	origin := t.origin
 	if !t.measured {
 		origin = now
