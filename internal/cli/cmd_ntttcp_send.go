@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -13,6 +14,9 @@ import (
 func (n *ntttcpRun) runner() *runner.Runner {
 	return &runner.Runner{
 		Version: Version, Now: n.Now, Plain: true,
+		Totals: oshost.TotalsOptions{
+			Interface: n.out.Interface, Interrupts: n.out.Interrupts, Stack: n.windows, IdleCycles: n.out.CPUFromIdle, Now: n.Now,
+		},
 		Log: slog.New(&lineHandler{program: "ntttcp", out: n.Err, debug: n.out.Verbose}),
 	}
 }

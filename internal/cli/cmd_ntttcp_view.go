@@ -124,11 +124,12 @@ type ntttcpView struct {
 	n       *ntttcpRun
 	console view
 	fold    result.Folder
-	agreed  bool          // the other end is there, and wants this test
-	began   bool          // payload flows, or did
-	told    bool          // that a signal ended it
-	nothing bool          // it ended before anything was measured
-	endless bool          // until a signal comes
+	agreed  bool // the other end is there, and wants this test
+	began   bool // payload flows, or did
+	told    bool // that a signal ended it
+	nothing bool // it ended before anything was measured
+	endless bool // until a signal comes
+	icmp    *result.Notice
 	err     *result.Error // why it broke off
 	lost    bool          // some output is
 }
@@ -168,6 +169,10 @@ func (v *ntttcpView) Event(e result.Event) {
 			}
 			return
 		}
+	case result.KindNotice:
+		if !v.notice(e.Notice) {
+			return
+		}
 	case result.KindError:
 		v.err = e.Err
 		if e.Err.Interrupted {
@@ -179,6 +184,39 @@ func (v *ntttcpView) Event(e result.Event) {
 		}
 	}
 	v.console.Event(e)
+}
+
+// notice reports whether the console is to deal with n.
+func (v *ntttcpView) notice(n *result.Notice) bool {
+	switch n.Code {
+	case "counter-missing":
+		if v.n.out.Interface != "" || v.n.out.Interrupts != "" { // one of them may be it
+			fmt.Fprintf(v.n.Err, "ntttcp: %s\n", n.Text)
+		}
+		return false
+	case "icmp-refused": // a receiver that ended a moment before this end makes some: see refused
+		v.icmp = n
+		return false
+	}
+	return true
+}
+
+// refused says, of a sender of datagrams, that nobody listened, if that was so for more than the
+// end of the test.
+func (v *ntttcpView) refused() {
+	if v.icmp == nil {
+		return
+	}
+	var sent, refused int64
+	for _, s := range v.fold.Run().Streams {
+		if s.UDP != nil && s.UDP.Sent != nil && s.Sender != nil && s.Sender.Packets != nil {
+			sent += *s.Sender.Packets
+			refused += s.UDP.Sent.Refused
+		}
+	}
+	if refused > sent/100 {
+		v.console.Event(result.Event{Kind: result.KindNotice, End: v.n.end(), Notice: v.icmp})
+	}
 }
 
 // interrupted tells of the signal where the test has not.
@@ -194,6 +232,7 @@ func (v *ntttcpView) tell(code string) {
 
 // Close ends the console's part and writes the files. It is called when no event follows.
 func (v *ntttcpView) Close() {
+	v.refused()
 	if err := v.console.Close(); lost(err) {
 		v.lost = true
 		fmt.Fprintf(v.n.Err, "ntttcp: %v\n", err)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/ntttcp"
@@ -15,8 +16,28 @@ import (
 )
 
 func runNTTTCP(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out result.Sink) error {
-	s := &ntttcp.Sender{Config: ntttcp.ConfigOf(p), Tool: r.tool(), Host: host.sample, Facts: host.facts, Now: r.Now}
-	return s.Run(ctx, out)
+	totals := r.totals(p)
+	defer totals.Close()
+	s := &ntttcp.Sender{Config: ntttcp.ConfigOf(p), Tool: r.tool(), Host: host.sample, Facts: host.facts, Now: r.Now, Machine: totals.Begin}
+	err := s.Run(ctx, out)
+	uncounted(out, result.Client, totals)
+	return err
+}
+
+// totals counts what this machine does in the measured time of p.
+func (r *Runner) totals(p plan.Plan) *oshost.Totals {
+	o := r.Totals
+	o.UDP, o.IPv6, o.Retransmits = p.Transport == plan.UDP, p.Family == 6, p.Transport != plan.UDP
+	return oshost.NewTotals(o)
+}
+
+// uncounted says which of the counters this host does not have.
+func uncounted(out result.Sink, end result.End, t *oshost.Totals) {
+	for _, text := range t.Missing() {
+		out.Event(result.Event{Kind: result.KindNotice, End: end, Notice: &result.Notice{
+			Code: "counter-missing", End: end, Level: result.Info, Text: "not counted on this host: " + text,
+		}})
+	}
 }
 
 // NTTTCPSockets are the open ports of an NTTTCP receiver. ServeNTTTCP closes them; who does not
@@ -297,6 +318,8 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 
 // receiveNTTTCP is one receiver.
 func (r *Runner) receiveNTTTCP(ctx context.Context, s plan.Serve, l ntttcp.Listeners, newTest func(remote result.Addr) Hooks) error {
+	totals := r.totals(*s.NTTTCP)
+	defer totals.Close()
 	recv := &ntttcp.Receiver{
 		Config: ntttcp.ReceiverConfigOf(s), Tool: r.tool(), Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
 		NewTest: func(remote result.Addr) ntttcp.TestHooks {
@@ -308,8 +331,9 @@ func (r *Runner) receiveNTTTCP(ctx context.Context, s plan.Serve, l ntttcp.Liste
 			h := newTest(remote)
 			rec := &recorder{sink: h.Sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
 			return ntttcp.TestHooks{
-				Sink: rec, Host: host.sample,
+				Sink: rec, Host: host.sample, Machine: totals.Begin,
 				Done: func() {
+					uncounted(rec, result.Server, totals)
 					host.close()
 					if h.Done != nil {
 						h.Done()

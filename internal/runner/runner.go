@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -35,6 +36,9 @@ type Runner struct {
 	OneSocket bool
 	// Notices are said at the start of each run: what its caller decided for it.
 	Notices []result.Notice
+	// Totals is what else of this host an NTTTCP test counts over its measured time. Transport,
+	// family and retransmissions are the test's to say.
+	Totals oshost.TotalsOptions
 	// Profiles are the uses that UDP runs are graded for; nil = conclude.Profiles().
 	Profiles []conclude.Profile
 }
