@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/cli/process"
 )
@@ -72,9 +73,10 @@ func (n *ntttcpRun) detach() int {
 	case len(said) > 0 && said[0] == readyByte:
 		return 0
 	case len(said) > 0:
-		_, _ = n.stdout.Write(said) // the log has it already
-	default:
-		n.fault(fmt.Sprintf("the program in the background ended at once (process %d)", pid))
+		n.log = nil // it has the line already
+		n.fault(strings.TrimSuffix(string(said), "\n"))
+		return n.listenCode()
 	}
+	n.fault(fmt.Sprintf("the program in the background ended at once (process %d)", pid))
 	return exitBroken
 }

@@ -26,15 +26,21 @@ func (n *ntttcpRun) receive(ctx context.Context) int {
 	k, notices, err := r.ListenNTTTCP(ctx, s)
 	if err != nil {
 		n.fault(err.Error())
-		if n.windows {
-			return exitConnect
-		}
-		return compat.ExitSync
+		return n.listenCode()
 	}
 	desk := &ntttcpDesk{n: n}
 	desk.open(s, k, notices)
 	n.detached.ready()
 	return desk.finish(ctx, r.ServeNTTTCP(ctx, s, k, desk.newTest))
+}
+
+// listenCode is the exit code of a receiver that cannot have its ports. The originals stay, and
+// wait for nobody.
+func (n *ntttcpRun) listenCode() int {
+	if n.windows {
+		return exitConnect
+	}
+	return compat.ExitSync
 }
 
 // resolveListen puts the addresses of names into s.
