@@ -22,9 +22,19 @@ var ntttcpNotices = []Topic{
 		Do:   "Only if such senders are to come: end the other program, or choose another base port (-p).",
 	},
 	{
+		Word: "senders-merged",
+		Text: "Several Windows senders at one address set up their tests at the same moment at the same ports. Their connections carry no name, and neither could begin without the other's tokens, so they were measured as one: the rate is what they reached together.",
+		Do:   "Start them a moment apart, or give each ports of its own (-p).",
+	},
+	{
 		Word: "sender-shorter",
 		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
 		Do:   "Give both ends the same times (-t, -W, -C).",
+	},
+	{
+		Word: "times-differ",
+		Text: "The two ends were given different times. Where they agree on a cycle it is the longer one, and each end measures its own time within it: the two results are over different stretches of the same traffic.",
+		Do:   "Give both ends the same -t, -W and -C.",
 	},
 }
 

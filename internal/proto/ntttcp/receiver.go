@@ -25,6 +25,35 @@ type Listeners struct {
 	Tokens []net.Listener
 	// Packets are the data ports of UDP, in order; nil = TCP only.
 	Packets []*osnet.PacketConn
+	// PortSync tells each Windows sender's thread its data port, one of Data (-sp); nil = not.
+	PortSync net.Listener
+	// These are the ports of Linux senders with -P n, where a Windows receiver was given -P n
+	// and has other ports itself (plan.NTTTCP.LinuxPorts); nil = none.
+	LinuxSync    net.Listener
+	LinuxData    []net.Listener
+	LinuxPackets []*osnet.PacketConn
+}
+
+// Close closes all of them.
+func (l Listeners) Close() {
+	for _, ln := range append(l.data(), append([]net.Listener{l.Sync, l.PortSync, l.LinuxSync}, l.Tokens...)...) {
+		if ln != nil {
+			_ = ln.Close()
+		}
+	}
+	for _, pc := range l.packets() {
+		_ = pc.Close()
+	}
+}
+
+// data are the data ports of both sets; a connection's port is an index here.
+func (l Listeners) data() []net.Listener {
+	return append(append([]net.Listener(nil), l.Data...), l.LinuxData...)
+}
+
+// packets are those of UDP.
+func (l Listeners) packets() []*osnet.PacketConn {
+	return append(append([]*osnet.PacketConn(nil), l.Packets...), l.LinuxPackets...)
 }
 
 // TestHooks connect one test of a receiver to its surroundings.
@@ -40,8 +69,8 @@ type TestHooks struct {
 // one Serve.
 //
 // It tells senders apart by where their first connection lands: the sync port = Linux; a token
-// port before any data = Windows; data = not synchronised. Data connections belong to the
-// sender that is setting up a test at their source address.
+// port before any data = Windows; data = not synchronised. What tells the connections of several
+// senders at one address apart is in door.go.
 type Receiver struct {
 	Config Config
 	Tool   result.Tool
@@ -51,31 +80,36 @@ type Receiver struct {
 	// NewTest is called for every test that begins. nil = no hooks.
 	NewTest  func(remote result.Addr) TestHooks
 	Timeouts Timeouts
+	// Slots bounds the tests of this receiver and of whoever shares them; nil = Config's own.
+	Slots *plan.Slots
 
 	second time.Duration // for tests: a second of the protocol
 
 	c       Config
 	to      Timeouts
 	log     *slog.Logger
+	slots   *plan.Slots
 	lns     Listeners
+	data    []net.Listener // lns.data()
 	wg      sync.WaitGroup
 	cancel  context.CancelCauseFunc
 	arrived visitors
 	barrier barrier
+	ports   portGiver
 	clamped []result.Notice
 
 	mu      sync.Mutex
-	setups  map[netip.Addr]*test // who is setting up; their data connections are the test's
-	running map[*test]struct{}   // tests from their start on; those with a tally take datagrams
-	tallies map[netip.Addr]*test // of running tests: where datagrams go
-	multi   *test                // the one that waits for its last sender (-M)
+	doors   map[netip.Addr]*door // of addresses of which something is here
+	running map[*test]struct{}   // tests from their start on
+	// multi is the test that waits for its last sender (-M); joint the one that Windows senders
+	// at several addresses make together (Config.Expect). nil = none, or it has begun.
+	multi, joint *test
 	// ghosts are senders of datagrams whose test is over, and when they were last heard: what
 	// they still send begins no other. callers are those that sent one datagram.
 	ghosts  map[netip.AddrPort]time.Time
 	callers map[netip.AddrPort]caller
-	tests   int  // how many have begun
-	over    int  // and ended
-	used    bool // one-off: its test has begun
+	tests   int // how many have begun
+	over    int // and ended
 }
 
 // ErrPorts is returned when the listeners make no receiver.
@@ -90,29 +124,36 @@ var errServed = errors.New("the one test is done")
 func (r *Receiver) Serve(ctx context.Context, lns Listeners) error {
 	r.lns = lns
 	if err := r.prepare(); err != nil {
-		r.closeSockets()
+		lns.Close()
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() {
-		r.closeSockets()
+		lns.Close()
 		r.arrived.closeAll()
 	})
 	defer stop()
-	if lns.Sync != nil {
-		r.wg.Go(func() {
-			r.accept(ctx, lns.Sync, func(nc net.Conn) { r.wg.Go(func() { r.handleSync(ctx, nc) }) })
-		})
+	for i, ln := range []net.Listener{lns.Sync, lns.LinuxSync} {
+		if ln != nil {
+			r.wg.Go(func() {
+				r.accept(ctx, ln, func(nc net.Conn) { r.wg.Go(func() { r.handleSync(ctx, nc, i == 1) }) })
+			})
+		}
 	}
-	for i, ln := range lns.Data {
+	for i, ln := range r.data {
 		r.wg.Go(func() { r.accept(ctx, ln, func(nc net.Conn) { r.handleData(ctx, nc, i) }) })
 	}
 	for i, ln := range lns.Tokens {
 		r.wg.Go(func() { r.accept(ctx, ln, func(nc net.Conn) { r.wg.Go(func() { r.handleToken(ctx, nc, i) }) }) })
 	}
-	for i, pc := range lns.Packets {
+	if lns.PortSync != nil {
+		r.wg.Go(func() {
+			r.accept(ctx, lns.PortSync, func(nc net.Conn) { r.wg.Go(func() { r.handlePort(ctx, nc) }) })
+		})
+	}
+	for i, pc := range lns.packets() {
 		r.wg.Go(func() { r.read(ctx, pc, i) })
 	}
 	<-ctx.Done()
@@ -129,7 +170,8 @@ func (r *Receiver) prepare() error {
 	if err := r.c.Validate(false); err != nil {
 		return &result.Error{Code: "plan", Text: err.Error()}
 	}
-	if len(r.lns.Data) == 0 && len(r.lns.Packets) == 0 {
+	r.data = r.lns.data()
+	if len(r.data) == 0 && len(r.lns.packets()) == 0 {
 		return ErrPorts
 	}
 	r.clamped = r.c.clamp()
@@ -140,25 +182,14 @@ func (r *Receiver) prepare() error {
 	if r.second == 0 {
 		r.second = time.Second
 	}
-	r.setups, r.running, r.tallies = map[netip.Addr]*test{}, map[*test]struct{}{}, map[netip.Addr]*test{}
+	if r.slots = r.Slots; r.slots == nil {
+		r.slots = plan.Serve{Exclusive: r.c.Exclusive, OneOff: r.c.OneOff, MaxTests: r.c.MaxTests}.Slots()
+	}
+	r.doors, r.running = map[netip.Addr]*door{}, map[*test]struct{}{}
 	r.ghosts, r.callers = map[netip.AddrPort]time.Time{}, map[netip.AddrPort]caller{}
 	r.arrived.conns = map[net.Conn]struct{}{}
+	r.ports.handed = make([]time.Time, len(r.lns.Data))
 	return nil
-}
-
-func (r *Receiver) closeSockets() {
-	close := func(ln net.Listener) {
-		if ln != nil {
-			_ = ln.Close()
-		}
-	}
-	close(r.lns.Sync)
-	for _, ln := range append(append([]net.Listener(nil), r.lns.Data...), r.lns.Tokens...) {
-		close(ln)
-	}
-	for _, pc := range r.lns.Packets {
-		_ = pc.Close()
-	}
 }
 
 func (r *Receiver) now() time.Time {
@@ -194,6 +225,7 @@ func (r *Receiver) accept(ctx context.Context, ln net.Listener, handle func(net.
 			return
 		case osnet.IsTooManyFiles(err):
 			r.note(netip.Addr{}, "out of descriptors", "err", err)
+			r.evict()
 		default:
 			r.log.Warn("accept", "err", err)
 		}
@@ -217,150 +249,32 @@ func (r *Receiver) note(peer netip.Addr, what string, attrs ...any) {
 	}
 }
 
-// visitors are connections that belong to no test yet, and how often their addresses were
-// logged. Beyond maxVisitors the newest is turned away: those that are here leave by their
-// timeouts.
-type visitors struct {
-	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
-	closed bool
-	lines  map[netip.Addr]int
-	since  time.Time
-}
-
-const (
-	maxVisitors  = 4096
-	visitorLines = 8
-	visitorPause = 10 * time.Second
-)
-
-func (v *visitors) add(nc net.Conn) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.closed || len(v.conns) >= maxVisitors {
-		return false
-	}
-	v.conns[nc] = struct{}{}
-	return true
-}
-
-func (v *visitors) remove(nc net.Conn) {
-	v.mu.Lock()
-	delete(v.conns, nc)
-	v.mu.Unlock()
-}
-
-func (v *visitors) closeAll() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.closed = true
-	for nc := range v.conns {
-		_ = nc.Close()
-	}
-}
-
-func (v *visitors) mayLog(a netip.Addr) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := time.Now()
-	if now.Sub(v.since) >= visitorPause || v.lines == nil {
-		v.since, v.lines = now, map[netip.Addr]int{}
-	}
-	if len(v.lines) >= 256 || v.lines[a] >= visitorLines {
-		return false
-	}
-	v.lines[a]++
-	return true
-}
-
-// full reports that no further test may begin. r.mu is held.
-func (r *Receiver) full() bool {
-	return (r.c.Exclusive || r.c.OneOff) && len(r.running) > 0 || r.used || r.c.MaxTests > 0 && len(r.running) >= r.c.MaxTests
-}
-
-// enter lets a sender at peer set up a test; nil = it must come back later. Where one address
-// sets up another test already, it waits for that, since nothing tells their connections apart.
-func (r *Receiver) enter(ctx context.Context, peer netip.Addr) *test {
-	deadline := time.Now().Add(r.to.Turn)
-	for {
-		r.mu.Lock()
-		if r.full() {
-			r.mu.Unlock()
-			return nil
-		}
-		if r.c.Multi {
-			t := r.multi
-			if t == nil {
-				t = r.newTest(peer)
-				r.multi = t
-			}
-			r.setups[peer] = t
-			t.entered(peer)
-			r.mu.Unlock()
-			return t
-		}
-		other := r.setups[peer]
-		if other == nil || other.stale() {
-			t := r.newTest(peer)
-			r.setups[peer] = t
-			r.mu.Unlock()
-			return t
-		}
-		r.mu.Unlock()
-		left := time.Until(deadline)
-		if left <= 0 {
-			return nil
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-other.settled:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		}
-		timer.Stop()
-	}
-}
-
 // begin gives t a slot; false = there is none any more.
 func (r *Receiver) begin(t *test) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.take(t)
+}
+
+// take is begin. r.mu is held.
+func (r *Receiver) take(t *test) bool {
 	if _, ok := r.running[t]; ok {
 		return true
 	}
-	if r.full() {
+	others, begun, ok := r.slots.Take()
+	if !ok {
 		return false
 	}
-	r.take(t)
-	return true
-}
-
-// take gives t its slot. r.mu is held.
-func (r *Receiver) take(t *test) {
-	r.used = r.c.OneOff
 	r.tests++
-	t.number, t.others = r.tests, len(r.running)
+	t.number, t.others, t.begunAs = r.tests, others, begun
 	r.running[t] = struct{}{}
 	if r.multi == t {
 		r.multi = nil
 	}
-}
-
-// forget ends t's set-up: connections from its addresses are no longer its own.
-func (r *Receiver) forget(t *test) {
-	r.mu.Lock()
-	for a, x := range r.setups {
-		if x == t {
-			delete(r.setups, a)
-		}
+	if r.joint == t {
+		r.joint = nil
 	}
-	if r.multi == t {
-		r.multi = nil
-	}
-	r.mu.Unlock()
-	t.settle()
+	return true
 }
 
 // ended gives the slot back.
@@ -369,17 +283,17 @@ func (r *Receiver) ended(t *test) {
 	defer r.mu.Unlock()
 	delete(r.running, t)
 	r.over++
-	for a, x := range r.tallies {
-		if x == t {
-			delete(r.tallies, a)
-		}
+	for _, d := range t.doors {
+		d.datagramsEnd(t)
+		r.tidy(d)
 	}
 	r.haunt(t)
+	r.slots.Release()
 }
 
 // parted ends a one-off receiver when the senders have left.
 func (r *Receiver) parted(ctx context.Context, t *test) {
-	if r.c.OneOff {
+	if r.slots.Spent() {
 		t.awaitParting(ctx)
 		r.cancel(errServed)
 	}
@@ -393,34 +307,4 @@ func (r *Receiver) state() Word {
 		return StateFinished
 	}
 	return StateIdle
-}
-
-// handleData takes a data connection: it belongs to the test that its address sets up, or is
-// the first of a sender that does not synchronise, or not the Linux way.
-func (r *Receiver) handleData(ctx context.Context, nc net.Conn, port int) {
-	peer := peerOf(nc)
-	r.mu.Lock()
-	t := r.setups[peer]
-	fresh := t == nil
-	if fresh {
-		if r.full() || r.c.Multi {
-			r.mu.Unlock()
-			r.note(peer, "data connection without a test")
-			_ = nc.Close()
-			return
-		}
-		t = r.newTest(peer)
-		t.kind = kindUnsynced
-		r.setups[peer] = t
-	}
-	ok := t.offer(nc, port)
-	r.mu.Unlock()
-	if !ok {
-		r.note(peer, "more connections than its test has, or may have")
-		_ = nc.Close()
-		return
-	}
-	if fresh {
-		r.wg.Go(func() { t.runUnsynced(ctx) })
-	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
 )
 
 // member is one sender of a test, as its sync connection shows it.
 type member struct {
 	r     *Receiver
 	nc    net.Conn
+	linux bool // at the second set of ports
 	d     dialog
 	t     *test         // nil before it may set up
 	asked bool          // it said R or L, and was not refused
@@ -17,8 +20,8 @@ type member struct {
 }
 
 // handleSync serves one sync connection from its first byte to its end. It returns when the
-// connection is closed.
-func (r *Receiver) handleSync(ctx context.Context, nc net.Conn) {
+// connection is closed. linux: it is at the second set of ports.
+func (r *Receiver) handleSync(ctx context.Context, nc net.Conn, linux bool) {
 	if !r.arrived.add(nc) {
 		_ = nc.Close()
 		return
@@ -28,7 +31,7 @@ func (r *Receiver) handleSync(ctx context.Context, nc net.Conn) {
 	if tc, ok := nc.(interface{ SetNoDelay(bool) error }); ok {
 		_ = tc.SetNoDelay(true)
 	}
-	m := &member{r: r, nc: nc, over: make(chan struct{})}
+	m := &member{r: r, nc: nc, linux: linux, over: make(chan struct{})}
 	defer m.leave()
 	for {
 		m.limit()
@@ -133,6 +136,15 @@ func (m *member) end() bool {
 	}
 	m.t.stopBySender()
 	return m.say(StateFinished)
+}
+
+// rtt is the round trip to the sender, 0 = unknown.
+func (m *member) rtt() time.Duration {
+	ti, err := osnet.NewConn(m.nc).TCPInfo()
+	if err != nil {
+		return 0
+	}
+	return min(time.Duration(ti.RTT)*time.Microsecond, time.Second)
 }
 
 func (m *member) say(w Word) bool {

@@ -3,6 +3,7 @@ package ntttcp
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -22,6 +23,14 @@ type caller struct {
 	at    time.Time
 }
 
+// newcomers: a sender's streams all show in the first moments of its test. One that shows later
+// is of another sender at the same address.
+const newcomers = 2 * time.Second
+
+// maxUnsyncedUDP bounds the tests that nobody but datagrams speak for: anybody can write any
+// source address on them.
+const maxUnsyncedUDP = 256
+
 // tallyOf is the running count that a datagram belongs to, which it may begin; nil = it belongs to
 // none.
 func (r *Receiver) tallyOf(ctx context.Context, f datagramFlow, local result.Addr, n int) *tally {
@@ -31,56 +40,94 @@ func (r *Receiver) tallyOf(ctx context.Context, f datagramFlow, local result.Add
 	if r.ghost(f.from) {
 		return nil
 	}
-	if t := r.tallies[a]; t != nil {
-		return t.tally
+	full := r.slots.Full()
+	if d := r.doors[a]; d != nil {
+		for i := len(d.datagrams) - 1; i >= 0; i-- {
+			if y := d.datagrams[i].counts(f); y != nil {
+				return y
+			}
+		}
+		for i := len(d.datagrams) - 1; i >= 0; i-- {
+			if t := d.datagrams[i]; full || t.tally == nil || time.Since(t.tally.t0) < newcomers {
+				return r.openTallyLocked(t)
+			}
+		}
 	}
-	if !r.allowed(a) || len(r.tallies) >= maxVisitors {
-		return nil
-	}
-	if t := r.setups[a]; t != nil {
-		return r.openTallyLocked(t)
-	}
-	if r.full() || r.c.Multi {
+	if full || r.c.Multi || !r.allowed(a) || ctx.Err() != nil {
 		return nil
 	}
 	c, again := r.callers[f.from]
-	if !again || time.Since(c.at) > udpIdle {
+	if !again || c.flow != f || time.Since(c.at) > udpIdle {
 		if len(r.callers) >= maxVisitors {
 			clear(r.callers)
 		}
 		r.callers[f.from] = caller{f, local, n, time.Now()}
 		return nil
 	}
-	delete(r.callers, f.from)
-	t := r.newTest(a)
-	t.kind, t.started, t.first, t.begun = kindUnsynced, true, result.Addr{Host: a.String(), Port: int(f.from.Port())}, time.Now()
-	r.setups[a] = t
-	r.take(t)
+	unsynced := 0
+	for t := range r.running {
+		if t.kind == kindUnsynced && t.tally != nil {
+			unsynced++
+		}
+	}
+	if unsynced >= maxUnsyncedUDP {
+		return nil
+	}
+	return r.beginDatagrams(ctx, f)
+}
+
+// counts is t's count if f is one of its streams.
+func (t *test) counts(f datagramFlow) *tally {
+	if t.tally != nil && t.tally.has(f) {
+		return t.tally
+	}
+	return nil
+}
+
+// beginDatagrams begins the test of a sender of datagrams that does not synchronise; what it sent
+// before counts. r.mu is held.
+func (r *Receiver) beginDatagrams(ctx context.Context, f datagramFlow) *tally {
+	d := r.doorOf(f.from.Addr().Unmap())
+	t := r.newTest(d)
+	t.kind = kindUnsynced
+	t.first = result.Addr{Host: d.peer.String(), Port: int(f.from.Port())}
+	t.linux = f.port >= len(r.lns.Packets)
+	if !r.take(t) {
+		r.tidy(d)
+		return nil
+	}
+	t.started, t.begun = true, time.Now()
+	d.datagrams = append(d.datagrams, t)
 	y := r.openTallyLocked(t)
-	y.add(c.flow, c.local, c.bytes)
+	for from, c := range r.callers {
+		if from.Addr().Unmap() == d.peer {
+			if time.Since(c.at) <= udpIdle {
+				y.add(c.flow, c.local, c.bytes)
+			}
+			delete(r.callers, from)
+		}
+	}
 	r.wg.Go(func() { t.run(ctx, false) })
 	return y
 }
 
 // openTally makes the count of t if it is to have one now; true = it has one.
-func (t *test) openTally(s schedule, now bool) bool {
+func (t *test) openTally(now bool) bool {
 	t.r.mu.Lock()
 	defer t.r.mu.Unlock()
 	if now {
 		t.r.openTallyLocked(t)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return t.tally != nil
 }
 
 // openTallyLocked begins the count of a started test without connections; nil = it has some, or
-// has not begun: datagrams before the start do not count. r.mu is held.
+// has not begun: datagrams before the start are not its own. r.mu is held.
 func (r *Receiver) openTallyLocked(t *test) *tally {
 	s := t.schedule()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.tally != nil || !t.started || len(t.conns) > 0 || t.closed {
+	if t.tally != nil || !t.started || len(t.conns) > 0 {
 		return t.tally
 	}
 	idle := time.Duration(0)
@@ -90,11 +137,13 @@ func (r *Receiver) openTallyLocked(t *test) *tally {
 	t.phase = newPhase(s.late(time.Since(t.begun)), r.to.Silence, nil)
 	t.tally = newTally(t.phase.s, r.c.Interval, idle, t.phase, nil)
 	t.phase.m, t.phase.began = t.tally, t.tally.t0
-	for _, p := range t.peers {
-		r.tallies[p] = t
-	}
 	t.poke()
 	return t.tally
+}
+
+// datagramsEnd: d's datagrams are no longer t's. Receiver.mu is held.
+func (d *door) datagramsEnd(t *test) {
+	d.datagrams = slices.DeleteFunc(d.datagrams, func(x *test) bool { return x == t })
 }
 
 // ghost: f's last test has just ended; what it still sends belongs to nothing. r.mu is held.

@@ -108,12 +108,18 @@ func (s *scripted) close() {
 func (r recording) inOrder() []recorded {
 	late := strings.HasPrefix(r.meta.SenderVersion, "1.3") || r.name == "29-v140-sender-v143-receiver"
 	var out []recorded
+	answers := map[int]int{} // of each sync connection
+	agreed := map[int]bool{} // places of the answers to a time: it may have the value of an R
 	for _, e := range r.events {
 		at := len(out)
+		if e.Kind == "sync" && e.Dir == "r>s" && e.Hex != "" {
+			answers[e.Conn]++
+			agreed[at] = answers[e.Conn] == 2
+		}
 		if e.Kind == "data" && e.Ev == "open" && !late {
 			for at > 0 {
 				p := out[at-1]
-				if p.Kind == "sync" && p.Dir == "r>s" && (p.word() != WordStart && p.word() != WordWait) || p.Ev == "open" && p.Kind != "" || p.Ev == "exit" {
+				if agreed[at-1] || p.Kind == "sync" && p.Dir == "r>s" && (p.word() != WordStart && p.word() != WordWait) || p.Ev == "open" && p.Kind != "" || p.Ev == "exit" {
 					break
 				}
 				at--

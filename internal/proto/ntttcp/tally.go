@@ -180,6 +180,13 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *talli
 	return s
 }
 
+// has reports that f is one of the streams.
+func (t *tally) has(f datagramFlow) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.flows[f] != nil
+}
+
 // senders lists where datagrams came from.
 func (t *tally) senders() []netip.AddrPort {
 	t.mu.RLock()

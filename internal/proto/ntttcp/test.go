@@ -2,13 +2,11 @@ package ntttcp
 
 import (
 	"context"
-	"net"
 	"net/netip"
+	"slices"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -24,76 +22,63 @@ const (
 // test is one test at the receiver, from the first word or connection of its first sender on.
 // Its run is one goroutine; what senders do comes from those of their connections.
 type test struct {
-	r      *Receiver
-	number int // set by begin, as others
-	others int // tests that ran at its start
+	r    *Receiver
+	peer netip.Addr // of the first sender
+	kind kind       // set before the test is at a door
 
-	settled chan struct{} // closed: further connections from its addresses are not its own
-	done    chan struct{} // closed: the data phase is over
-	stop    chan struct{} // closed: a sender said E
-	came    chan struct{} // has an element after a connection, datagram or token came
+	done chan struct{} // closed: the data phase is over
+	stop chan struct{} // closed: a sender said E
+	came chan struct{} // has an element after a connection, datagram or token came
 
-	settleOnce, doneOnce, stopOnce sync.Once
+	doneOnce, stopOnce sync.Once
 
-	mu       sync.Mutex
-	kind     kind
-	peers    []netip.Addr
-	first    result.Addr // of the first sender
-	conns    []arrival
-	closed   bool // no connection is wanted any more
-	lastCame time.Time
-	members  []*member
-	waiting  []*member // multi-client: those that were told to wait
-	started  bool
-	agreed   Word
-	asked    bool // agreed was agreed
-	begun    time.Time
-	tally    *tally
-	phase    *phase // of the tally
-	parted   bool   // a sender said E
-	gone     int    // members whose sync connection ended
-	tokens   []*tokenConn
-	hooks    TestHooks
-	out      *emitter
+	// These are guarded by Receiver.mu. From its start on conns are the test's goroutine's.
+	number   int   // set by take, as others and begunAs
+	others   int   // tests that ran at its start
+	begunAs  int64 // which test of the server it is
+	doors    []*door
+	conns    []*arrival
+	tokens   []*tokenConn // Windows: not answered
+	tokened  []int        // the ports of tokens that have come
+	lastCame time.Time    // the last of them
+	doubtful bool         // connections of one port may be of several senders
+	lost     bool         // a thread of the sender has ended
+	merged   bool         // it is of several senders that could not be told apart
+	late     bool         // Linux: its connections show by their data
+
+	mu      sync.Mutex // guards the rest; taken after Receiver.mu
+	first   result.Addr
+	members []*member
+	waiting []*member // multi-client: those that were told to wait
+	started bool
+	linux   bool // at the second set of ports
+	agreed  Word
+	wanted  Word // was proposed
+	asked   bool // agreed was agreed
+	begun   time.Time
+	tally   *tally
+	phase   *phase // of the tally
+	parted  bool   // a sender said E
+	gone    int    // members whose sync connection ended
+
+	hooks TestHooks // set by open, as out
+	out   *emitter
 }
 
-// arrival is a data connection.
-type arrival struct {
-	nc   net.Conn
-	c    *osnet.Conn // the same
-	port int         // index
-}
-
-// newTest makes a test for a sender at peer. r.mu is held.
-func (r *Receiver) newTest(peer netip.Addr) *test {
+// newTest makes a test for a sender at d. r.mu is held.
+func (r *Receiver) newTest(d *door) *test {
 	return &test{
-		r: r, settled: make(chan struct{}), done: make(chan struct{}), stop: make(chan struct{}), came: make(chan struct{}, 1),
-		peers: []netip.Addr{peer}, lastCame: time.Now(),
+		r: r, peer: d.peer, doors: []*door{d}, done: make(chan struct{}), stop: make(chan struct{}), came: make(chan struct{}, 1),
+		lastCame: time.Now(),
 	}
 }
 
-func (t *test) entered(peer netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, p := range t.peers {
-		if p == peer {
-			return
-		}
+// joinDoor makes d one of t's. Receiver.mu is held.
+func (t *test) joinDoor(d *door) {
+	if !slices.Contains(t.doors, d) {
+		t.doors = append(t.doors, d)
 	}
-	t.peers = append(t.peers, peer)
 }
-
-func (t *test) settle() { t.settleOnce.Do(func() { close(t.settled) }) }
-
-// stale reports connections that came a while ago and neither sent data nor tokens: no sender
-// that is at work.
-func (t *test) stale() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.kind == kindUnsynced && !t.started && time.Since(t.lastCame) > staleAfter
-}
-
-const staleAfter = time.Second
 
 func (t *test) poke() {
 	select {
@@ -102,22 +87,10 @@ func (t *test) poke() {
 	}
 }
 
-// offer takes a data connection; false = it is not wanted.
-func (t *test) offer(nc net.Conn, port int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed || t.r.c.MaxStreams > 0 && len(t.conns) >= t.r.c.MaxStreams {
-		return false
-	}
-	t.conns = append(t.conns, arrival{nc, osnet.NewConn(nc), port})
-	t.lastCame = time.Now()
-	t.poke()
-	return true
-}
-
 func (t *test) join(m *member) {
 	t.mu.Lock()
 	t.members = append(t.members, m)
+	t.linux = m.linux
 	t.mu.Unlock()
 }
 
@@ -129,7 +102,7 @@ func (t *test) own() Word {
 	return Word(t.r.c.Duration / time.Second)
 }
 
-// propose answers a proposed cycle.
+// propose answers a proposed cycle. The sender's connections come after the answer.
 func (t *test) propose(p Word) Word {
 	a := agreement(t.own(), p, t.r.c.Multi)
 	if t.r.c.Follow && !t.r.c.Multi {
@@ -139,28 +112,29 @@ func (t *test) propose(p Word) Word {
 		a = most // real senders run for whatever is answered (linux §3.3)
 	}
 	t.mu.Lock()
-	t.agreed, t.asked = a, true
+	again := t.asked
+	t.agreed, t.wanted, t.asked = a, p, true
 	t.mu.Unlock()
+	if !again && !t.r.c.Multi {
+		t.r.mu.Lock()
+		for _, d := range t.doors {
+			if d.linux == t {
+				d.since = time.Now()
+			}
+		}
+		t.r.mu.Unlock()
+	}
 	return a
 }
 
 // left takes note that a sender's sync connection ended.
 func (t *test) left(m *member) {
 	t.mu.Lock()
-	for i, w := range t.waiting {
-		if w == m {
-			t.waiting = append(t.waiting[:i:i], t.waiting[i+1:]...)
-			break
-		}
-	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(w *member) bool { return w == m })
 	if t.started {
 		t.gone++
-	}
-	for i, x := range t.members {
-		if x == m && !t.started {
-			t.members = append(t.members[:i:i], t.members[i+1:]...)
-			break
-		}
+	} else {
+		t.members = slices.DeleteFunc(t.members, func(x *member) bool { return x == m })
 	}
 	empty := !t.started && len(t.members) == 0
 	t.poke()
@@ -168,23 +142,44 @@ func (t *test) left(m *member) {
 	if !empty {
 		return
 	}
+	n := t.abandonPool()
 	t.r.forget(t)
 	t.abandon()
-	peer := t.peers[0]
-	t.r.note(peer, "left before its test began", "connections", len(t.conns))
+	t.r.note(t.peer, "left before its test began", "connections", n)
 }
 
-// abandon closes what has come.
+// abandonPool closes what a Linux sender has at its doors, and returns how many connections.
+func (t *test) abandonPool() (n int) {
+	r := t.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range t.doors {
+		if d.linux != t {
+			continue
+		}
+		for _, a := range slices.Clone(d.pool) {
+			if d.own(a) && (!a.data || d.live) {
+				d.drop(a)
+				_ = a.nc.Close()
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// abandon closes what t has.
 func (t *test) abandon() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
+	r := t.r
+	r.mu.Lock()
 	for _, a := range t.conns {
 		_ = a.nc.Close()
 	}
 	for _, k := range t.tokens {
 		_ = k.nc.Close()
 	}
+	t.tokens = nil
+	r.mu.Unlock()
 	t.doneOnce.Do(func() { close(t.done) })
 }
 
@@ -193,6 +188,29 @@ func (t *test) stopBySender() {
 	t.parted = true
 	t.mu.Unlock()
 	t.stopOnce.Do(func() { close(t.stop) })
+}
+
+// start is when t's time begins.
+func (t *test) start(at time.Time) {
+	r := t.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started, t.begun = true, at
+	switch {
+	case t.first.Host != "":
+	case len(t.conns) > 0:
+		t.first = addrOf(t.conns[0].nc.RemoteAddr())
+		t.linux = t.conns[0].port >= len(r.lns.Data)
+	case len(t.tokens) > 0:
+		t.first = addrOf(t.tokens[0].nc.RemoteAddr())
+	}
+	if len(t.conns) == 0 {
+		for _, d := range t.doors {
+			d.datagrams = append(d.datagrams, t)
+		}
+	}
 }
 
 // request answers R and L; false = the connection ends.
@@ -213,19 +231,16 @@ func (t *test) request(ctx context.Context, m *member, last bool) bool {
 		}
 		return m.say(WordWait)
 	}
-	t.r.barrier.pass(ctx, t.r.lns.Data)
-	t.awaitQuiet(ctx, t.r.to.Settle)
-	if !t.r.begin(t) {
+	t.r.barrier.pass(ctx, t.r.data)
+	t.r.quiet(ctx, t, t.r.to.Settle+2*m.rtt())
+	if why := t.claimOwn(m); why != "" {
+		t.r.note(peerOf(m.nc), why)
 		m.say(WordEnd)
 		return false
 	}
 	t.mu.Lock()
-	t.started, m.asked = true, true
 	waiting := t.waiting
 	t.waiting = nil
-	t.first = addrOf(m.nc.RemoteAddr())
-	t.discardQueued()
-	t.begun = time.Now()
 	t.mu.Unlock()
 	t.r.wg.Go(func() { t.run(ctx, last) })
 	for _, w := range waiting {
@@ -234,153 +249,134 @@ func (t *test) request(ctx context.Context, m *member, last bool) bool {
 	return m.say(WordStart)
 }
 
-// awaitQuiet returns when no connection came for so long; the sender waits for our answer
-// meanwhile.
-func (t *test) awaitQuiet(ctx context.Context, quiet time.Duration) {
-	deadline := time.Now().Add(2 * time.Second)
-	began := time.Now()
-	for {
-		t.mu.Lock()
-		last := t.lastCame
-		t.mu.Unlock()
-		if last.Before(began) {
-			last = began
-		}
-		left := min(quiet-time.Since(last), time.Until(deadline))
-		if left <= 0 {
-			return
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
+// claimOwn takes the connections of a Linux sender, or why it may not begin. Where tokens wait at
+// its door some are a Windows sender's, which is silent as long as they do: t's show by their
+// data, after the start.
+func (t *test) claimOwn(m *member) (why string) {
+	r := t.r
+	r.mu.Lock()
+	for _, d := range t.doors {
+		if d.linux == t && d.refused > 0 {
+			why = "more connections than a test may have"
 		}
 	}
-}
-
-// discardQueued reads what the connections hold: it came before the start and does not count.
-// t.mu is held.
-func (t *test) discardQueued() {
-	buf := make([]byte, 64<<10)
-	for _, a := range t.conns {
-		left, err := a.c.RecvQueue()
-		if err != nil {
+	if why == "" && !r.take(t) {
+		why = "busy"
+	}
+	if why != "" {
+		r.mu.Unlock()
+		return why
+	}
+	for _, d := range t.doors {
+		t.late = t.late || d.linux == t && len(d.tokens) > 0
+	}
+	for _, d := range t.doors {
+		if d.linux != t {
 			continue
 		}
-		_ = a.nc.SetReadDeadline(time.Now().Add(time.Second))
-		for left > 0 {
-			n, err := a.nc.Read(buf[:min(left, len(buf))])
-			if left -= n; err != nil {
-				break
-			}
+		d.live = true
+		if !t.late {
+			t.conns = append(t.conns, d.takeOwn()...)
 		}
-		_ = a.nc.SetReadDeadline(time.Time{})
 	}
+	m.asked = true
+	t.mu.Lock()
+	t.first = addrOf(m.nc.RemoteAddr())
+	t.mu.Unlock()
+	r.mu.Unlock()
+	t.start(time.Now())
+	return ""
 }
 
-// runUnsynced waits until the first data byte shows that the sender neither synchronises nor
-// sends tokens, then runs the test.
-func (t *test) runUnsynced(ctx context.Context) {
-	lookAt := time.Now().Add(lookEvery)
+// takeOwn takes the silent connections of d's Linux sender. r.mu is held.
+func (d *door) takeOwn() []*arrival {
+	var out []*arrival
+	for _, a := range d.silent() {
+		if d.own(a) {
+			d.drop(a)
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// showUp returns the connections of a Linux sender, when those without data are no more than the
+// tokens that wait for them.
+func (t *test) showUp(ctx context.Context) {
+	deadline := time.Now().Add(sortOutFor)
 	for {
-		look := time.Now().After(lookAt)
-		if look {
-			lookAt = time.Now().Add(lookEvery)
-		}
-		k, data, left := t.look(look)
-		switch {
-		case k == kindWindows:
-			t.runTokens(ctx)
-			return
-		case data:
-			t.beginUnsynced(ctx)
-			return
-		case left, ctx.Err() != nil:
-			t.r.forget(t)
-			t.abandon()
-			if ctx.Err() == nil {
-				t.r.note(t.peers[0], "data connections without data")
+		t.r.mu.Lock()
+		var silent []*arrival
+		for _, d := range t.doors {
+			if d.linux == t {
+				silent = append(silent, d.silent()...)
 			}
+		}
+		t.r.mu.Unlock()
+		s := look(silent, false)
+		t.r.mu.Lock()
+		for _, a := range s.data {
+			a.data = true
+		}
+		over := time.Now().After(deadline) || ctx.Err() != nil
+		all := true
+		for _, d := range t.doors {
+			if d.linux == t && (!d.tokensCover() || len(d.silent()) == len(d.pool)) {
+				all = false
+			}
+		}
+		if over || all {
+			for _, d := range t.doors {
+				if d.linux == t {
+					t.conns = append(t.conns, d.takeShown(over)...)
+				}
+			}
+			t.r.mu.Unlock()
 			return
 		}
+		t.r.mu.Unlock()
 		timer := time.NewTimer(pollData)
 		select {
 		case <-timer.C:
-		case <-t.came:
-			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 		}
 	}
 }
 
-// look reports whether data has come; with ends also whether the sender has left again.
-func (t *test) look(ends bool) (k kind, data, left bool) {
-	t.mu.Lock()
-	conns, k := t.conns, t.kind
-	left = time.Since(t.lastCame) > t.r.to.Setup
-	t.mu.Unlock()
-	for _, a := range conns {
-		if n, err := a.c.RecvQueue(); err == nil && n > 0 {
-			return k, true, false
+// tokensCover reports that of each port no more connections are silent than tokens wait. r.mu is
+// held.
+func (d *door) tokensCover() bool {
+	n := map[int]int{}
+	for _, k := range d.tokens {
+		n[k.port]++
+	}
+	for _, a := range d.silent() {
+		if n[a.port]--; n[a.port] < 0 {
+			return false
 		}
 	}
-	if ends && !left {
-		left = true
-		for _, a := range conns {
-			left = left && ended(a.nc)
+	return true
+}
+
+// takeShown takes the connections of d's Linux sender that brought data; with rest also those that
+// no token waits for. r.mu is held.
+func (d *door) takeShown(rest bool) []*arrival {
+	n := map[int]int{}
+	for _, k := range d.tokens {
+		n[k.port]++
+	}
+	var out []*arrival
+	for _, a := range slices.Clone(d.pool) {
+		mine := a.data
+		if rest && !a.data {
+			n[a.port]--
+			mine = n[a.port] < 0
+		}
+		if mine && d.own(a) {
+			d.drop(a)
+			out = append(out, a)
 		}
 	}
-	return k, false, left
-}
-
-// lookEvery is how often connections without data are asked whether they still live.
-const lookEvery = 500 * time.Millisecond
-
-// pollData is how often connections are asked for their first byte. The clock starts later by
-// that much at most; what came before is dropped.
-const pollData = 2 * time.Millisecond
-
-// beginUnsynced starts a test without synchronisation: the sender began when all its connections
-// were up, so they are all there.
-func (t *test) beginUnsynced(ctx context.Context) {
-	t.r.barrier.pass(ctx, t.r.lns.Data)
-	if !t.r.begin(t) {
-		t.r.forget(t)
-		t.abandon()
-		t.r.note(t.peers[0], "busy")
-		return
-	}
-	t.mu.Lock()
-	t.started = true
-	if len(t.conns) > 0 {
-		t.first = addrOf(t.conns[0].nc.RemoteAddr())
-	}
-	t.discardQueued()
-	t.begun = time.Now()
-	t.mu.Unlock()
-	t.run(ctx, false)
-}
-
-// ended looks, without reading, whether the peer has ended a connection that holds no data.
-func ended(nc net.Conn) bool {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return true
-	}
-	_ = nc.SetReadDeadline(time.Now().Add(200 * time.Microsecond))
-	defer func() { _ = nc.SetReadDeadline(time.Time{}) }()
-	waited := false
-	err = raw.Read(func(uintptr) bool { // the second call means that it is ready
-		was := waited
-		waited = true
-		return was
-	})
-	return err == nil || !isTimeout(err)
+	return out
 }

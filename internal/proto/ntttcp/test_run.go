@@ -28,9 +28,17 @@ func (t *test) schedule() schedule {
 	case k == kindLinux && asked:
 		return scheduleOf(time.Duration(agreed)*t.r.second, scale(c.Warmup), own)
 	case c.Endless || c.Follow:
-		return schedule{warmup: scale(c.Warmup)}
+		s := schedule{warmup: scale(c.Warmup)}
+		if most := scale(c.MaxDuration); most > 0 {
+			s = scheduleOf(most, s.warmup, 0)
+		}
+		return s
 	}
-	return schedule{warmup: scale(c.Warmup), measured: own, cooldown: scale(c.Cooldown)}
+	s := schedule{warmup: scale(c.Warmup), measured: own, cooldown: scale(c.Cooldown)}
+	if most := scale(c.MaxDuration); most > 0 && s.cycle() > most {
+		s = scheduleOf(most, s.warmup, own)
+	}
+	return s
 }
 
 // run is the test from its start to its last event. A fault of this program ends that one test
@@ -109,6 +117,7 @@ func (t *test) head(s schedule) result.Run {
 		cycle = &d
 	}
 	facts := c.facts(false, cycle)
+	facts.Ports, facts.BasePort = t.portsOf(t.linux)
 	facts.NoSync = t.kind == kindUnsynced
 	if t.kind == kindWindows {
 		facts.Dialect = "windows"
@@ -120,6 +129,23 @@ func (t *test) head(s schedule) result.Run {
 		Test: c.test(s, 0), Hosts: result.Hosts{Server: t.r.Facts},
 		Wire: &result.Wire{AcceptedFrom: &result.Addr{Host: t.first.Host, Port: t.first.Port}, TestStarted: true, TestNumber: t.number},
 	}
+}
+
+// portsOf is how many ports the set of ports has that the sender uses, and the first. t.mu is held.
+func (t *test) portsOf(linux bool) (n, first int) {
+	if linux {
+		return max(len(t.r.lns.LinuxData), len(t.r.lns.LinuxPackets)), plan.NTTTCPPort
+	}
+	return t.r.c.Ports, t.r.c.Port
+}
+
+// thread is the number of the original's thread that would serve a port, an index in
+// Listeners.data.
+func (r *Receiver) thread(port int) int {
+	if n := len(r.lns.Data); port >= n {
+		return port - n
+	}
+	return port
 }
 
 // announce emits Connected and what is to be known before the data.
@@ -143,11 +169,47 @@ func (t *test) announce(head result.Run, s schedule, alone bool) {
 		})
 	}
 	if t.others > 0 {
+		t.noteOverlap(fmt.Sprintf("runs %d other tests", t.others))
+	}
+	t.noteTimes(c.Warmup + c.Duration + c.Cooldown)
+	if t.merged {
 		t.out.notice(result.Notice{
-			Code: "overlap", Level: result.Warn,
-			Text: fmt.Sprintf("this receiver runs %d other tests at the same time: the rate is a share", t.others),
+			Code: "senders-merged", Level: result.Warn,
+			Text: "several senders at " + t.peer.String() + " began at the same moment and could not be told apart: this is the result of all of them together",
 		})
 	}
+}
+
+func (t *test) noteOverlap(what string) {
+	t.out.notice(result.Notice{Code: "overlap", Level: result.Warn, Text: "this receiver " + what + " at the same time: the rate is a share"})
+}
+
+// noteTimes tells where the ends were given different times, as far as that can be seen: a sender
+// proposes its whole cycle. own is this end's.
+func (t *test) noteTimes(own time.Duration) {
+	c := t.r.c
+	t.mu.Lock()
+	asked, wanted := t.asked && t.kind == kindLinux, t.wanted
+	t.mu.Unlock()
+	if !asked || c.Follow || c.Endless && wanted == 0 || !c.Endless && (wanted == proposal(own) || c.Multi && wanted == t.own()) {
+		return
+	}
+	text := func(w Word) string {
+		if w <= 0 {
+			return "no end"
+		}
+		return fmt.Sprintf("%d s", int32(w))
+	}
+	mine := Word(0)
+	if !c.Endless {
+		mine = proposal(own)
+	}
+	t.out.notice(timesDiffer(fmt.Sprintf("the sender was given %s (-W, -t and -C together), this end %s", text(wanted), text(mine))))
+}
+
+// timesDiffer says that the ends' times are not the same.
+func timesDiffer(how string) result.Notice {
+	return result.Notice{Code: "times-differ", Level: result.Info, Text: how + ": give both ends the same times"}
 }
 
 // measure waits for the data, counts it and reports.
@@ -158,24 +220,40 @@ func (t *test) measure(ctx context.Context, alone bool) error {
 	if s.measured < 0 {
 		t.out.notice(tooShort(s))
 	}
+	if t.late {
+		t.showUp(ctx)
+	}
 	why, err := t.awaitData(ctx, s)
 	if why != 0 || err != nil {
-		t.r.forget(t)
+		t.abandonPool()
+	}
+	t.r.forget(t) // a sender's connections are complete; datagrams have none
+	if why != 0 || err != nil {
 		return t.nothing(ctx, why, err)
 	}
 	t.mu.Lock()
 	tally := t.tally
-	t.closed = tally == nil // a sender's connections are complete; datagrams have none
-	conns := t.conns
-	if t.tally == nil {
-		t.conns = nil
-	}
 	t.mu.Unlock()
-	t.r.forget(t)
 	if tally != nil {
 		return t.count(ctx, head, tally)
 	}
+	conns := t.takeConns()
+	t.mu.Lock()
+	head.NTTTCP.Ports, head.NTTTCP.BasePort = t.portsOf(conns[0].port >= len(t.r.lns.Data))
+	t.mu.Unlock()
 	return t.receive(ctx, s, head, conns)
+}
+
+// takeConns takes t's connections: from now on whoever uses them closes them.
+func (t *test) takeConns() []*arrival {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	conns := t.conns
+	t.conns = nil
+	for _, d := range t.doors {
+		d.datagramsEnd(t)
+	}
+	return conns
 }
 
 // nothing is a test in which no data came before it ended.
@@ -197,35 +275,45 @@ func (t *test) nothing(ctx context.Context, why stop, err error) error {
 // awaitData waits for the first data connection or datagram of a test that has begun, and for
 // the further connections of an old sender, which opens them after its start (linux §3.2).
 func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
-	c := t.r.c
-	only := len(t.r.lns.Data) == 0
-	if t.openTally(s, only || len(t.r.lns.Packets) > 0 && c.Transport == plan.UDP) {
+	r, c := t.r, t.r.c
+	if t.openTally(len(r.data) == 0 || c.Transport == plan.UDP && len(r.lns.Packets) > 0) {
 		return 0, nil
 	}
-	limit := t.r.to.Setup
+	limit := r.to.Setup
 	if !s.endless() {
 		limit = s.cycle()
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	waited := false
 	for {
 		t.mu.Lock()
-		n, counting := len(t.conns), t.tally != nil
+		counting := t.tally != nil
 		t.mu.Unlock()
-		if counting {
-			return 0, nil
-		}
-		if n > 0 {
-			if waited {
-				t.awaitQuiet(ctx, 3*t.r.to.Settle)
-				t.mu.Lock()
-				t.discardQueued()
-				t.mu.Unlock()
+		r.mu.Lock()
+		n, waiting := len(t.conns), 0
+		for _, d := range t.doors {
+			if d.linux == t {
+				waiting += len(d.pool)
 			}
-			return 0, nil
 		}
-		waited = true
+		r.mu.Unlock()
+		switch {
+		case counting || n > 0:
+			return 0, nil
+		case waiting > 0:
+			r.quiet(ctx, t, 3*r.to.Settle)
+			r.mu.Lock()
+			for _, d := range t.doors {
+				if d.linux == t {
+					t.conns = append(t.conns, d.takeShown(true)...)
+				}
+			}
+			n = len(t.conns)
+			r.mu.Unlock()
+			if n > 0 {
+				return 0, nil
+			}
+		}
 		select {
 		case <-t.came:
 		case <-timer.C:
@@ -239,7 +327,7 @@ func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
 }
 
 // receive runs the data phase over TCP.
-func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived []arrival) error {
+func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived []*arrival) error {
 	c := t.r.c
 	conns := make([]*osnet.Conn, len(arrived))
 	var notices []result.Notice
@@ -254,7 +342,7 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	t.out.notices(notices)
 	s = s.late(time.Since(t.begun))
 	p := newPhase(s, t.r.to.Silence, t.out)
-	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return arrived[i].port })
+	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return t.r.thread(arrived[i].port) })
 	head.Streams, head.Test.Streams = views, len(views)
 	if b := views[0].Buffers; b != nil {
 		head.Wire.SndbufActual, head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
@@ -287,6 +375,9 @@ func (t *test) begins() {
 // report ends the data phase and emits the totals.
 func (t *test) report(ctx context.Context, p *phase, why stop, err error, views func() []result.Stream) error {
 	complete := p.complete()
+	if t.others == 0 && t.r.slots.Begun() > t.begunAs {
+		t.noteOverlap("has run other tests")
+	}
 	totals, all := p.finish(why, true)
 	t.doneOnce.Do(func() { close(t.done) })
 	fault := t.fault(ctx, p, why, err, complete, all)

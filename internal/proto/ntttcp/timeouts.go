@@ -9,13 +9,14 @@ type Timeouts struct {
 	Connect time.Duration
 	// Header: a visitor of the sync port must have said something sensible within it. 4 s.
 	Header time.Duration
-	// Answer: what a peer answers at once must be there within it. 9 s. A sender that was
+	// Answer: what a peer answers at once must be there within it. 12 s, more
+	// than a receiver's Turn. A sender that was
 	// told to wait for the last one waits without limit.
 	Answer time.Duration
 	// Setup: the longest pause while a sender opens its connections. 60 s (the original
 	// sender gives up after 1200 s).
 	Setup time.Duration
-	// Turn: how long a second set-up from one address waits for the first. 8 s.
+	// Turn: how long a second set-up from one address waits for the first. 10 s.
 	Turn time.Duration
 	// Settle: when no connection came for so long, the sender's connections are complete.
 	// 20 ms; three times as much for those that come after the start.
@@ -37,9 +38,9 @@ func (t Timeouts) filled() Timeouts {
 	}
 	def(&t.Connect, 10*time.Second)
 	def(&t.Header, 4*time.Second)
-	def(&t.Answer, 9*time.Second)
+	def(&t.Answer, 12*time.Second)
 	def(&t.Setup, 60*time.Second)
-	def(&t.Turn, 8*time.Second)
+	def(&t.Turn, 10*time.Second)
 	def(&t.Settle, 20*time.Millisecond)
 	def(&t.Silence, 30*time.Second)
 	def(&t.Linger, 600*time.Millisecond)
