@@ -33,7 +33,7 @@ func (e *Engine) begin() {
 		}
 		s.base = s.prev
 	}
-	e.u.measured.Store(e.ax.measured)
+	e.measured.Store(e.ax.measured)
 	if e.ax.measured {
 		e.arm()
 	}
@@ -136,6 +136,7 @@ func (e *Engine) endOmit() {
 	if e.cfg.Bytes > 0 || e.cfg.Blocks > 0 {
 		e.q.hold.Store(true) // until arm: only blocks under way are sent past the sample
 	}
+	e.measured.Store(true)
 	var marks []mark
 	var reads []reading
 	if e.udp() {

@@ -56,6 +56,11 @@ type Config struct {
 	Out          result.Sink
 	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
 
+	// CountCalls fills FlowTotal.IO: the finished calls of the measured time, each of at most
+	// BlockSize bytes. A datagram is a call, however many of them go through the system at once.
+	// TimeCalls counts and times them; datagrams then are sent and received one by one.
+	CountCalls, TimeCalls bool
+
 	UDP UDPConfig
 }
 

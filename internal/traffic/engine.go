@@ -29,6 +29,8 @@ type Engine struct {
 	fastTx  bool         // Path.Tx follows tx
 	told    atomic.Bool  // the notice of a fallback was emitted
 
+	measured atomic.Bool // the omitted part is over
+
 	t0      time.Time
 	mono    *int64       // t0 on the machine's monotonic clock; nil = not known
 	started atomic.Bool  // t0 and the base samples are there
@@ -105,12 +107,13 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	if cfg.Bytes > 0 || cfg.Blocks > 0 {
 		cfg.Limited = true
 	}
+	cfg.CountCalls = cfg.CountCalls || cfg.TimeCalls
 	e := &Engine{
 		cfg: cfg, fired: make(chan struct{}),
 		halt: make(chan struct{}), clockDone: make(chan struct{}),
 	}
 	for _, f := range flows {
-		e.streams = append(e.streams, &stream{Flow: f, e: e})
+		e.streams = append(e.streams, &stream{Flow: f, e: e, calls: newCalls(&cfg)})
 	}
 	if err := validate(cfg, flows); err != nil {
 		e.closeSockets()

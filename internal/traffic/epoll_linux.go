@@ -207,6 +207,7 @@ func (w *epollSet) sendOne(k int32, now int64) int64 {
 		return now
 	}
 	// A call that does not block takes several blocks only when there is room for them.
+	l.s.calling(now)
 	m, errno := w.gun.send(l.fd, l.s.position(n), n, l.s.rate == 0 && len(w.lanes) <= severalFlows)
 	now = w.e.now()
 	switch {
@@ -236,6 +237,7 @@ func (w *epollSet) readOne(k int32, now int64) int64 {
 		w.wait(k, now+pause)
 		return now
 	}
+	l.s.calling(now)
 	n, errno := w.read(l.fd, want)
 	now = w.e.now()
 	switch {

@@ -91,6 +91,9 @@ func (e *Engine) reserve(receivers int) error {
 	if e.discard {
 		size = discardBuffer
 	}
+	if e.cfg.CountCalls {
+		size = e.cfg.BlockSize
+	}
 	for range min(receivers, e.parallel()) {
 		b, err := osnet.ReserveBuffer(size)
 		if err != nil {

@@ -217,6 +217,10 @@ var hotPaths = []struct {
 	{"epoll send paced", 16, true, Config{Bitrate: 100_000_000}},
 	{"epoll receive copy", 16, false, Config{}},
 	{"epoll receive discard", 16, false, Config{Receive: plan.Discard}},
+	{"thread send timed", 1, true, Config{TimeCalls: true}},
+	{"thread receive timed", 1, false, Config{TimeCalls: true}},
+	{"epoll send counted", 16, true, Config{CountCalls: true}},
+	{"epoll receive timed", 16, false, Config{TimeCalls: true}},
 }
 
 // step returns one turn of the first worker.

@@ -26,7 +26,7 @@ const (
 )
 
 // mustSeeAll reports that every byte must be counted as soon as it is there.
-func (e *Engine) mustSeeAll() bool { return e.cfg.Limited || e.cap > 0 }
+func (e *Engine) mustSeeAll() bool { return e.cfg.Limited || e.cap > 0 || e.cfg.CountCalls }
 
 // adjust looks at the flow's rate since the last look, if that was least ns ago, and
 // moves the mark. Lowering it makes the kernel report data that lies below the old one.

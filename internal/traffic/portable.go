@@ -55,7 +55,11 @@ func (p *portable) run() {
 		p.send()
 		s.release()
 	} else {
-		p.buf = make([]byte, max(s.e.cfg.BlockSize, 128<<10))
+		size := max(s.e.cfg.BlockSize, 128<<10)
+		if s.e.cfg.CountCalls {
+			size = s.e.cfg.BlockSize
+		}
+		p.buf = make([]byte, size)
 		p.receive()
 	}
 	s.ctr.stopped.Store(max(s.e.now(), 1))
@@ -118,6 +122,9 @@ func (p *portable) send() {
 				return
 			}
 		}
+		if s.calls != nil {
+			s.calls.begin(e.now())
+		}
 		if err := p.write(chunk); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				continue
@@ -157,6 +164,9 @@ func (p *portable) receive() {
 // readOnce reads once and reports whether there may be more.
 func (p *portable) readOnce(want int) bool {
 	s := p.s
+	if s.calls != nil {
+		s.calls.begin(s.e.now())
+	}
 	n, err := s.Conn.Net().Read(p.buf[:want])
 	if n > 0 {
 		s.read(n, s.e.now())

@@ -16,10 +16,11 @@ type stream struct {
 
 	// Owned by the worker.
 	pace    pacer
-	rate    int64 // pace follows it
-	left    int64 // of the block being written
-	claimed bool  // left counts against the limit
-	offset  int64 // into an io.ReaderAt Source
+	rate    int64  // pace follows it
+	left    int64  // of the block being written
+	claimed bool   // left counts against the limit
+	offset  int64  // into an io.ReaderAt Source
+	calls   *calls // nil = not counted
 	// One of them is there in a UDP test.
 	tx *udpSender
 	rx *udpReceiver
@@ -118,6 +119,9 @@ func (s *stream) wrote(n int, now int64) {
 	if block := s.e.q.block; s.left < 0 {
 		s.left = (block - -s.left%block) % block
 	}
+	if s.calls != nil && (s.left == 0 || s.rate > 0 && s.pace.open == 0) {
+		s.calls.done(1, now, s.e.measured.Load())
+	}
 	if s.left == 0 && (s.claimed || s.e.q.budgeted) {
 		s.e.q.settle(0, s.claimed)
 		s.e.checkQuota()
@@ -128,6 +132,9 @@ func (s *stream) wrote(n int, now int64) {
 func (s *stream) read(n int, now int64) {
 	s.ctr.add(n, now)
 	s.pace.took(int64(n))
+	if s.calls != nil {
+		s.receivedCalls(1, now)
+	}
 	if s.e.watchReceived || s.e.q.budgeted {
 		s.e.noteReceived(n)
 	}

@@ -101,6 +101,7 @@ func (t *thread) sendOnce(now int64) (int64, bool) {
 		osnet.Sleep(min(time.Duration(wait), callTimeout))
 		return s.e.now(), true
 	}
+	s.calling(now)
 	m, errno := t.gun.send(t.fd, s.position(n), n, t.fast && s.rate == 0)
 	now = s.e.now()
 	switch {
@@ -141,6 +142,7 @@ func (t *thread) readOnce(now int64) (int64, bool) {
 		osnet.Sleep(min(time.Duration(wait), callTimeout))
 		return s.e.now(), true
 	}
+	s.calling(now)
 	n, errno := t.read(want)
 	now = s.e.now()
 	switch {

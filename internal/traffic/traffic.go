@@ -124,6 +124,7 @@ type FlowTotal struct {
 	EOF          bool
 	Blocks       int64 // whole blocks since the end of Omit
 	OmittedBytes int64
+	IO           *result.IOCount // nil without Config.CountCalls
 	// UDP has Sent or Received, of the measured time; nil for TCP, and above 128 flows for
 	// all but the 16 slowest. Loss is for whoever knows both ends.
 	UDP *result.UDPStream

@@ -55,11 +55,10 @@ type udpState struct {
 	// before.
 	stop atomic.Int64
 	// base is CLOCK_MONOTONIC at t0: what is in the headers.
-	base     int64
-	measured atomic.Bool // the omitted part is over
-	late     *lateness   // of a thinned run's senders
-	fastRx   bool        // receivers take batches
-	policed  atomic.Int64
+	base    int64
+	late    *lateness // of a thinned run's senders
+	fastRx  bool      // receivers take batches
+	policed atomic.Int64
 
 	mu      sync.Mutex
 	pending []result.Notice // to be emitted by the sampler

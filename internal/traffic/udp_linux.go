@@ -135,6 +135,9 @@ func newUDPTx(part []*stream, i int) (*udpTx, error) {
 func (w *udpTx) full() int {
 	size := w.e.cfg.BlockSize
 	n := plainBatch
+	if w.e.cfg.TimeCalls {
+		return 1
+	}
 	if w.e.segments() {
 		per := max(1, min(superDatagrams, superBytes/size))
 		n = per * max(1, min(callDatagrams/superDatagrams, superBytes/(per*size)))
@@ -178,6 +181,9 @@ func (w *udpTx) fit(planned int64) error {
 // callOf is how many datagrams of a burst one call takes. One that takes several calls is
 // cut between super-packets.
 func (w *udpTx) callOf(planned int64) int {
+	if w.e.cfg.TimeCalls {
+		return 1
+	}
 	size := w.e.cfg.BlockSize
 	count := int(max(1, min(planned, callDatagrams, int64(callBytes/size))))
 	if per := min(superDatagrams, superBytes/size); w.e.segments() && int64(count) < planned && count > per {
@@ -315,6 +321,7 @@ func (w *udpTx) send(l *txLane, now int64) int64 {
 			s.stamp(w.out.Datagram(i), i, mono)
 		}
 	}
+	s.calling(now)
 	sent, errno := w.out.Send(n)
 	after := w.e.now()
 	if sent > 0 {

@@ -44,6 +44,7 @@ func udpTest(tb testing.TB, n int, tx, rx Config) (sent, got Totals, txEnd, rxEn
 	a, b := udpPairs(tb, n)
 	tx.Transport, rx.Transport, tx.End, rx.End = plan.UDP, plan.UDP, result.Client, result.Server
 	rx.BlockSize, rx.UDP.Wide, rx.UDP.Nonce, rx.UDP.FirstSeq, rx.UDP.Bare = tx.BlockSize, tx.UDP.Wide, tx.UDP.Nonce, tx.UDP.FirstSeq, tx.UDP.Bare
+	rx.CountCalls, rx.TimeCalls = tx.CountCalls, tx.TimeCalls
 	if rx.Bitrate == 0 {
 		rx.Bitrate = tx.Bitrate
 	}

@@ -460,6 +460,10 @@ var udpPaths = []struct {
 	{"receive recvmmsg", 1, false, Config{UDP: UDPConfig{Offload: plan.OffloadOff}}},
 	{"receive many", 16, false, Config{}},
 	{"receive bare", 1, false, Config{UDP: UDPConfig{Bare: true}}},
+	{"send counted", 1, true, Config{CountCalls: true}},
+	{"send timed", 1, true, Config{TimeCalls: true}},
+	{"receive counted", 1, false, Config{CountCalls: true}},
+	{"receive many timed", 16, false, Config{TimeCalls: true}},
 	{"receive bare, recvmmsg", 1, false, Config{UDP: UDPConfig{Bare: true, Offload: plan.OffloadOff}}},
 }
 

@@ -184,7 +184,7 @@ func TestSenderClockStep(t *testing.T) {
 func TestOmittedDatagrams(t *testing.T) {
 	s := newScript(t, Config{BlockSize: 50, Interval: 50 * time.Millisecond, Omit: 100 * time.Millisecond})
 	s.send(1e9, 1, 2, 5)
-	poll(t, "the end of the omitted part", s.e.u.measured.Load)
+	poll(t, "the end of the omitted part", s.e.measured.Load)
 	s.e.Snapshot() // waits for the sample that is being taken
 	s.send(1e9, 6, 8, 9)
 	f := s.finish()

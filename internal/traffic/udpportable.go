@@ -31,7 +31,7 @@ func newUDPPortable(s *stream, i int) *udpPortable {
 	p := &udpPortable{s: s, i: i, wake: make(chan struct{}, 1), count: 1}
 	e := s.e
 	if !s.Send {
-		p.joined = osnet.Capabilities().Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && s.Conn.SetCoalesce(true) == nil
+		p.joined = osnet.Capabilities().Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls && s.Conn.SetCoalesce(true) == nil
 		if s.Conn.SetStamps() != nil && !e.cfg.UDP.Bare {
 			e.noticeStamps()
 		}
@@ -41,7 +41,7 @@ func newUDPPortable(s *stream, i int) *udpPortable {
 		s.tx.pace.quantum = quantumCoarse
 	}
 	s.tx.pace.anchored = s.tx.pace.quantum > 0
-	if osnet.Capabilities().Segment && e.cfg.UDP.Offload != plan.OffloadOff {
+	if osnet.Capabilities().Segment && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls {
 		p.count = max(1, min(superDatagramsPortable, plan.MaxUDPBlock/e.cfg.BlockSize))
 		p.segment = p.count > 1 && s.Conn.SetSegment(e.cfg.BlockSize) == nil
 	}
@@ -122,6 +122,7 @@ func (p *udpPortable) sendOnce() bool {
 			s.stamp(p.datagram(i), i, mono)
 		}
 	}
+	s.calling(now)
 	_, err := s.Conn.Net().Write(p.buf[:n*e.cfg.BlockSize])
 	after := e.now()
 	if err == nil {
@@ -220,6 +221,9 @@ func (p *udpPortable) receive() {
 		case e.stopRecv.Load():
 			p.s.Conn.Net().SetReadDeadline(time.Now().Add(tailRead))
 		}
+		if s.calls != nil {
+			s.calls.begin(e.now())
+		}
 		n, segment, stamp, err := s.Conn.ReadDatagrams(p.buf)
 		now := e.now()
 		if err == nil {
@@ -229,6 +233,7 @@ func (p *udpPortable) receive() {
 			s.rx.mu.Lock()
 			counted := s.arrived(p.buf[:n], segment, stamp, now)
 			s.rx.mu.Unlock()
+			s.tookDatagrams(now)
 			s.noteDatagrams(counted)
 		} else if !p.passes(err) {
 			s.end(fmt.Errorf("traffic: receive: %w", err))

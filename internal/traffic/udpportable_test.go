@@ -23,7 +23,7 @@ func virtualUDP(t *testing.T, cfg Config, steer func(*Engine)) (tx, rx Totals, t
 		}
 		r := start(t, Config{
 			End: result.Server, Transport: plan.UDP, BlockSize: cfg.BlockSize, Interval: cfg.Interval, Omit: cfg.Omit,
-			UDP: cfg.UDP, Limited: cfg.Bytes > 0 || cfg.Blocks > 0,
+			UDP: cfg.UDP, Limited: cfg.Bytes > 0 || cfg.Blocks > 0, CountCalls: cfg.CountCalls, TimeCalls: cfg.TimeCalls,
 		}, flow(b, false))
 		s := start(t, cfg, flow(a, true))
 		if steer != nil {

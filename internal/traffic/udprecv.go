@@ -32,6 +32,7 @@ type udpReceiver struct {
 	quiet int64 // when the last datagram of this test came, tail included; ns since t0
 
 	clock stampClock // the worker's
+	took  int        // likewise: datagrams of the call under way
 
 	omitted *result.Quantiles // the sampler's: of the last omitted row
 }
@@ -154,6 +155,7 @@ func (u *udpReceiver) uncounted(data []byte, segment int, stamp int64, inTime bo
 	}
 	if inTime {
 		u.got.bare += int64(n)
+		u.took += n
 	}
 	u.timed(n, stamp)
 	u.sized(n, len(data))
@@ -223,6 +225,9 @@ func (u *udpReceiver) one(b []byte, at int64, inTime bool) bool {
 	}
 	if !inTime && at >= 0 {
 		return true
+	}
+	if inTime {
+		u.took++
 	}
 	if u.meter == nil {
 		u.lean.arrive(sent, at)
@@ -345,6 +350,16 @@ func (e *Engine) police(now int64) {
 	}
 	if float64(bytes)*8 > float64(e.cfg.MaxRate)*(seconds(now)+1) {
 		e.fire(Budget)
+	}
+}
+
+// tookDatagrams counts the datagrams of a call that ended now, as calls.
+func (s *stream) tookDatagrams(now int64) {
+	if n := s.rx.took; n > 0 {
+		s.rx.took = 0
+		if s.calls != nil {
+			s.receivedCalls(n, now)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (e *Engine) addReceivers(group []*stream) error {
 // has no coalescing or no stamps, it does without and says so.
 func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	caps := osnet.Capabilities()
-	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff
+	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls
 	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce && !e.noticed("offload-off") {
 		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
 	}
@@ -54,6 +54,8 @@ func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	}
 	messages := plainMessages
 	switch {
+	case e.cfg.TimeCalls:
+		messages = 1
 	case coalesce:
 		messages = coalescedMessages
 	case e.cfg.UDP.Bare:
@@ -82,6 +84,7 @@ func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) {
 		counted += s.arrived(data, segment, stamp, now)
 	}
 	u.mu.Unlock()
+	s.tookDatagrams(now)
 	s.noteDatagrams(counted)
 }
 
@@ -147,6 +150,9 @@ func (w *udpRx) readOnce(state listening) (int64, syscall.Errno) {
 	case !w.tail && e.stopRecv.Load():
 		w.tail = true
 		_ = osnet.SetBlocking(w.fd, tailTimeout)
+	}
+	if s.calls != nil {
+		s.calls.begin(e.now())
 	}
 	n, errno := w.in.Receive()
 	now := e.now()
@@ -282,6 +288,9 @@ func (w *udpRxSet) turn(state listening) int64 {
 func (w *udpRxSet) readOne(k int32) int64 {
 	l := &w.lanes[k]
 	w.in.Use(l.fd)
+	if l.s.calls != nil {
+		l.s.calls.begin(w.e.now())
+	}
 	n, errno := w.in.Receive()
 	now := w.e.now()
 	switch {

@@ -165,6 +165,10 @@ func (s *stream) sentDatagrams(n int, began, now int64) {
 	u.seq += uint64(n)
 	u.sends += int64(n)
 	s.ctr.add(n*e.cfg.BlockSize, now)
+	if s.calls != nil {
+		s.calls.begin(began)
+		s.calls.done(n, now, e.measured.Load())
+	}
 	u.pace.took(int64(n))
 	u.pace.ended(began, now)
 	if u.have[0]+u.have[1] > 0 {
@@ -204,7 +208,7 @@ func (s *stream) largestBurst(call int) {
 		n = s.tx.pace.run - s.tx.pace.open
 	}
 	l := &s.tx.largest[0]
-	if s.e.u.measured.Load() {
+	if s.e.measured.Load() {
 		l = &s.tx.largest[1]
 	}
 	if n > l.Load() {
@@ -217,6 +221,9 @@ func (s *stream) largestBurst(call int) {
 // does not see what its host's own queue drops, and counts it as sent.
 func (s *stream) refusedDatagrams(n int, errno syscall.Errno, now int64) {
 	s.tx.refused.Add(int64(n))
+	if s.calls != nil {
+		s.calls.began = -1
+	}
 	if s.e.cfg.UDP.Iperf3 && errno == syscall.ENOBUFS {
 		s.sentDatagrams(n, now, now)
 		return

@@ -58,7 +58,6 @@ func (u *udpReceiver) look(s *stream, m *mark) {
 // the moment from which its account and its delays are of the measured time.
 func (e *Engine) markDatagrams() ([]mark, []reading) {
 	marks := make([]mark, len(e.streams))
-	e.u.measured.Store(true)
 	for i, s := range e.streams {
 		if s.tx != nil {
 			marks[i] = s.udpSample(e.now())

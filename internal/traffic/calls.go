@@ -1,0 +1,104 @@
+package traffic
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// calls counts a flow's finished sends or receives, and how long they took. Its worker
+// writes, the sampler reads. A flow has none where nobody asked.
+//
+// A send is one write of what was to be written at once, a whole block if no rate cuts it,
+// however many system calls that took: it begins with the first of them and ends when the
+// last byte is in the kernel. A receive begins when the one before it ended and ends with
+// its bytes.
+type calls struct {
+	timed bool
+	began int64 // of the call under way; −1 = none is. The worker's
+
+	seq   atomic.Uint32 // odd while a part is being written
+	parts [2]callPart   // before and since the end of the omitted part
+}
+
+type callPart struct{ n, sum, least, most atomic.Int64 }
+
+func newCalls(cfg *Config) *calls {
+	if !cfg.CountCalls {
+		return nil
+	}
+	c := &calls{timed: cfg.TimeCalls, began: -1}
+	for i := range c.parts {
+		c.parts[i].least.Store(math.MaxInt64)
+	}
+	return c
+}
+
+// begin notes that a call begins now, unless one is under way.
+func (c *calls) begin(now int64) {
+	if c.began < 0 {
+		c.began = now
+	}
+}
+
+// done counts n calls that ended now.
+func (c *calls) done(n int, now int64, measured bool) {
+	p := &c.parts[0]
+	if measured {
+		p = &c.parts[1]
+	}
+	took := now - c.began
+	c.began = -1
+	c.seq.Add(1)
+	p.n.Store(p.n.Load() + int64(n))
+	if c.timed {
+		p.sum.Store(p.sum.Load() + int64(n)*took)
+		if took < p.least.Load() {
+			p.least.Store(took)
+		}
+		if took > p.most.Load() {
+			p.most.Store(took)
+		}
+	}
+	c.seq.Add(1)
+}
+
+// total is the count of the measured time.
+func (c *calls) total() *result.IOCount {
+	if c == nil {
+		return nil
+	}
+	p := &c.parts[1]
+	for {
+		before := c.seq.Load()
+		out := &result.IOCount{Completions: p.n.Load()}
+		l := result.CallLatency{Sum: p.sum.Load(), Min: p.least.Load(), Max: p.most.Load()}
+		if before%2 != 0 || c.seq.Load() != before {
+			continue // the worker is just at it
+		}
+		if l.Min == math.MaxInt64 {
+			l.Min = 0
+		}
+		if c.timed {
+			out.Latency = &l
+		}
+		return out
+	}
+}
+
+// calling notes that a call begins.
+func (s *stream) calling(now int64) {
+	if s.calls != nil {
+		s.calls.begin(now)
+	}
+}
+
+// receivedCalls counts n receives that ended now; the next begins.
+func (s *stream) receivedCalls(n int, now int64) {
+	s.calls.begin(now) // of one whose worker has just begun
+	s.calls.done(n, now, s.e.measured.Load())
+	if s.e.cap == 0 {
+		s.calls.began = now
+	}
+}
