@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -70,6 +71,10 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 		env: e, argv0: argv0, args: args, inv: inv, out: inv.Output, windows: inv.Output.Dialect == plan.NTTTCPWindows,
 		stdout: stdout, host: oshost.Facts(ctx, netip.Addr{}), detached: e.parent(),
 	}
+	if err := n.prepare(); err != nil {
+		fmt.Fprintf(e.Err, "ntttcp: %v\n", err)
+		return n.usageCode()
+	}
 	log := n.introduce()
 	defer log.Close()
 	if !n.filesWritable() {
@@ -84,18 +89,8 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 	if inv.Serve != nil {
 		return n.receive(ctx)
 	}
-	n.bindDevice()
 	n.detached.ready()
 	return n.send(ctx)
-}
-
-// bindDevice binds a sender that was given a source address to that one's interface too, as
-// ntttcp-for-linux does since 1.4.1.
-func (n *ntttcpRun) bindDevice() {
-	p := &n.inv.Plan
-	if a, err := netip.ParseAddr(p.BindHost); err == nil && !n.windows && osnet.Capabilities().BindDevice {
-		p.BindDev = interfaceOf(a)
-	}
 }
 
 // usageCode is the exit code of a command line that cannot be carried out.

@@ -16,6 +16,9 @@ import (
 )
 
 func runNTTTCP(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out result.Sink) error {
+	if r.Plain && p.Extension == "" {
+		p.Extension = "quiet" // the drop-in shows nothing of the other end's events
+	}
 	totals := r.totals(p)
 	defer totals.Close()
 	s := &ntttcp.Sender{Config: ntttcp.ConfigOf(p), Tool: r.tool(), Host: host.sample, Facts: host.facts, Now: r.Now, Machine: totals.Begin}
@@ -190,7 +193,8 @@ func (o *opener) optional(err error, whom string) {
 // openPorts fills l.
 func openPorts(ctx context.Context, s plan.Serve, p plan.Plan, l *ntttcp.Listeners) ([]result.Notice, error) {
 	n := p.NTTTCP
-	o := &opener{ctx: ctx, o: osnet.Options{Family: s.Family, BindDev: s.BindDev}}
+	// The buffer is set before a connection comes: afterwards its window could not grow to it.
+	o := &opener{ctx: ctx, o: osnet.Options{Family: s.Family, BindDev: s.BindDev, Window: ntttcp.ConfigOf(p).Window}}
 	sets := portSets(s, p)
 	udp, windows := p.Transport == plan.UDP, n.Dialect == plan.NTTTCPWindows
 	data := func() error {
@@ -318,6 +322,9 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 
 // receiveNTTTCP is one receiver.
 func (r *Runner) receiveNTTTCP(ctx context.Context, s plan.Serve, l ntttcp.Listeners, newTest func(remote result.Addr) Hooks) error {
+	if r.Plain && s.Extension == "" {
+		s.Extension = "quiet"
+	}
 	totals := r.totals(*s.NTTTCP)
 	defer totals.Close()
 	recv := &ntttcp.Receiver{

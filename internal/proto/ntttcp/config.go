@@ -66,6 +66,7 @@ type Config struct {
 	FQRate    int64 // likewise, by the kernel
 	NoDelay   bool
 	Window    int64 // SO_SNDBUF and SO_RCVBUF (Windows: -sb, -rb); 0 = autotuning
+	TOS       int   // of the sender's data connections
 	Interval  time.Duration
 	Send      plan.Send
 	Receive   plan.Receive

@@ -16,7 +16,7 @@ func ConfigOf(p plan.Plan) Config {
 		Host: p.Host, Family: p.Family, BindHost: p.BindHost, BindDev: p.BindDev, SourcePort: p.ClientPort,
 		BlockSize: p.BlockSize, Bitrate: n.Rate, FQRate: n.FQRate, NoDelay: p.NoDelay, Window: p.Window,
 		Interval: p.Interval, Send: p.Send, Receive: p.Receive, Affinity: p.Affinity, MaxRate: p.MaxRate, MaxBytes: p.MaxBytes,
-		Options: p.Options,
+		TOS: p.TOS, Options: p.Options,
 	}
 	if c.Bitrate == 0 {
 		c.Bitrate = p.Bitrate * int64(p.Streams)
@@ -24,45 +24,46 @@ func ConfigOf(p plan.Plan) Config {
 	if c.FQRate == 0 {
 		c.FQRate = p.FQRate * int64(p.Streams)
 	}
+	size := n.ReceiveSocketBuffer
+	if n.Sends() {
+		size = n.SendSocketBuffer
+	}
+	if size != nil {
+		// To osnet 0 is the system's own way. No buffering at all, which 0 means to Windows, is the
+		// smallest that a system grants.
+		c.Window = max(1, *size)
+	}
+	if n.SegmentSize > 0 { // the engine puts many of them into a call by itself
+		c.BlockSize = n.SegmentSize
+	}
 	if n.Dialect == plan.NTTTCPWindows {
 		c.Windows = true
 		if !n.NoTimeout {
 			c.WaitTimeout = n.WaitTimeout
 		}
 		if n.Sends() {
-			c.sendsWindows(n, p.Streams)
+			c.sendsWindows(n, p.Streams, p.BlockSize)
 		} else {
 			c.Expect = n.Ports
-			c.Window = windowOf(n.ReceiveSocketBuffer)
 			c.Follow = n.Buffers > 0 // the sender's end is this end's
 		}
 	}
 	return c
 }
 
-func (c *Config) sendsWindows(n *plan.NTTTCP, streams int) {
+func (c *Config) sendsWindows(n *plan.NTTTCP, streams, length int) {
 	for _, m := range n.Mappings {
 		for range m.Threads {
 			c.Hosts = append(c.Hosts, m.Host)
 		}
 	}
-	c.Window = windowOf(n.SendSocketBuffer)
 	if n.Buffers > 0 {
 		c.Blocks, c.Duration = n.Buffers*int64(streams), n.TimeLimit
+		if n.SegmentSize > 0 { // each of its calls is so many datagrams
+			c.Blocks *= int64((length + n.SegmentSize - 1) / n.SegmentSize)
+		}
 		c.Warmup, c.Cooldown = 0, 0 // they have no effect there (windows §2.2, -t)
 	}
-}
-
-// windowOf is a socket buffer as osnet takes it, where 0 leaves it to the system: no buffering at
-// all, which 0 means to Windows, is the smallest that a system grants.
-func windowOf(size *int64) int64 {
-	switch {
-	case size == nil:
-		return 0
-	case *size == 0:
-		return 1
-	}
-	return *size
 }
 
 // ReceiverConfigOf is the receiver of a listener's policy; s.NTTTCP is its own side.

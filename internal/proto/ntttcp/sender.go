@@ -368,7 +368,7 @@ func (r *senderRun) openOne(ctx context.Context, i int) opened {
 		return opened{err: context.Cause(ctx)}
 	}
 	o := osnet.Options{
-		Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, Window: r.c.Window, NoDelay: r.c.NoDelay,
+		Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, Window: r.c.Window, NoDelay: r.c.NoDelay, TOS: r.c.TOS,
 		FQRate: r.c.each(r.c.FQRate, r.c.connections()), Timeout: r.to.Connect,
 	}
 	if r.c.SourcePort > 0 {
