@@ -56,6 +56,10 @@ type Config struct {
 	Out          result.Sink
 	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
 
+	// Verify makes receivers look at every byte: one that is not Fill ends its flow with a
+	// *CorruptError. Payload is then copied whatever Receive says. Datagrams must be bare.
+	Verify bool
+
 	// CountCalls fills FlowTotal.IO: the finished calls of the measured time, each of at most
 	// BlockSize bytes. A datagram is a call, however many of them go through the system at once.
 	// TimeCalls counts and times them; datagrams then are sent and received one by one.
@@ -101,6 +105,7 @@ func validate(cfg Config, flows []Flow) error {
 		cfg.validateUDP(bad)
 	}
 	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
+	bad(cfg.Verify && cfg.Fill == 0, "verify", cfg.Verify, "needs a payload of one byte")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
 	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
 	bad(cfg.Bytes > 0 && cfg.Blocks > 0, "blocks", cfg.Blocks, "give only one of bytes and blocks")
@@ -128,6 +133,7 @@ func (c *Config) validateUDP(bad func(cond bool, field string, v any, want strin
 	bad(c.BlockSize < least || c.BlockSize > plan.MaxUDPBlock, "block_size", c.BlockSize, fmt.Sprintf("must be %d…%d for udp", least, plan.MaxUDPBlock))
 	bad(c.Source != nil || c.Sink != nil, "file", "set", "a file cannot be sent over udp")
 	u := &c.UDP
+	bad(c.Verify && !u.Bare, "verify", c.Verify, "must be of bare datagrams")
 	bad(u.Bare && (u.Wide || u.Nonce != 0 || u.FirstSeq != 0), "udp.bare", u.Bare, "leaves no room for numbers and nonces")
 	bad(!u.Wide && u.FirstSeq > math.MaxUint32, "udp.first_seq", u.FirstSeq, "must fit 32 bits")
 	bad(u.FirstSeq > math.MaxInt64, "udp.first_seq", u.FirstSeq, "must be less than 2^63")

@@ -29,6 +29,7 @@ type Engine struct {
 	fastTx  bool         // Path.Tx follows tx
 	told    atomic.Bool  // the notice of a fallback was emitted
 
+	letter   [1]byte     // Fill
 	measured atomic.Bool // the omitted part is over
 
 	t0      time.Time
@@ -122,6 +123,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	if cfg.MaxRate > 0 {
 		e.cap = max(1, cfg.MaxRate/int64(len(flows)))
 	}
+	e.letter[0] = cfg.Fill
 	e.q.block = int64(cfg.BlockSize)
 	e.q.exact = cfg.Source != nil
 	e.q.budgeted = cfg.MaxBytes > 0
@@ -178,7 +180,11 @@ func (e *Engine) build() error {
 			e.path.Worker = "goroutine"
 		}
 	}
-	if e.cfg.Receive == plan.Discard && e.path.Rx == "copy" {
+	switch {
+	case e.cfg.Receive != plan.Discard || e.path.Rx != "copy":
+	case e.cfg.Verify:
+		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: each byte is to be looked at")
+	default:
 		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: this system cannot discard it there")
 	}
 	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" && !e.fastTx {

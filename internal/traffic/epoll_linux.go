@@ -253,6 +253,10 @@ func (w *epollSet) readOne(k int32, now int64) int64 {
 		w.leave(k)
 	default:
 		l.s.read(n, now)
+		if !l.s.verified(w.buf[:n]) {
+			w.leave(k)
+			return now
+		}
 		if n < want && !l.hup { // it was all; more will be an event
 			l.state = waiting
 		} else {

@@ -35,7 +35,7 @@ const (
 type shared struct {
 	payload *osnet.Payload
 	// buffers are read into by all receivers and looked at by nobody: one per worker that
-	// can run at the same time keeps them in that core's cache.
+	// can run at the same time keeps them in that core's cache. With Verify, one per worker.
 	buffers [][]byte
 	procs   func() // gives GOMAXPROCS back
 }
@@ -83,7 +83,7 @@ func (e *Engine) buildFast() (rest []*stream, err error) {
 
 // reserve makes the receivers' buffers.
 func (e *Engine) reserve(receivers int) error {
-	e.discard = e.cfg.Receive == plan.Discard && osnet.Capabilities().Discard
+	e.discard = e.cfg.Receive == plan.Discard && !e.cfg.Verify && osnet.Capabilities().Discard
 	size := copyBuffer
 	if receivers <= e.threadsAtMost() {
 		size = threadBuffer
@@ -94,7 +94,11 @@ func (e *Engine) reserve(receivers int) error {
 	if e.cfg.CountCalls {
 		size = e.cfg.BlockSize
 	}
-	for range min(receivers, e.parallel()) {
+	buffers := min(receivers, e.parallel())
+	if e.cfg.Verify && receivers <= e.threadsAtMost() {
+		buffers = receivers
+	}
+	for range buffers {
 		b, err := osnet.ReserveBuffer(size)
 		if err != nil {
 			return err
@@ -298,6 +302,9 @@ func (s *stream) drainFD(fd int, buf []byte) {
 			return
 		}
 		s.read(n, s.e.now())
+		if !s.verified(chunk[:n]) {
+			return
+		}
 		left -= n
 	}
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -175,11 +176,11 @@ func swallow(conns []*osnet.Conn) {
 	}
 }
 
-// feed writes to a socket until it is closed.
+// feed writes 0xff to a socket until it is closed.
 func feed(conns []*osnet.Conn) {
 	for _, c := range conns {
 		go func() {
-			buf := make([]byte, 128<<10)
+			buf := bytes.Repeat([]byte{0xff}, 128<<10)
 			for {
 				if _, err := c.Net().Write(buf); err != nil {
 					return
@@ -219,6 +220,8 @@ var hotPaths = []struct {
 	{"epoll receive discard", 16, false, Config{Receive: plan.Discard}},
 	{"thread send timed", 1, true, Config{TimeCalls: true}},
 	{"thread receive timed", 1, false, Config{TimeCalls: true}},
+	{"thread receive verified", 1, false, Config{Verify: true, Fill: 0xff}},
+	{"epoll receive verified", 16, false, Config{Verify: true, Fill: 0xff}},
 	{"epoll send counted", 16, true, Config{CountCalls: true}},
 	{"epoll receive timed", 16, false, Config{TimeCalls: true}},
 }

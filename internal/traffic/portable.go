@@ -170,6 +170,9 @@ func (p *portable) readOnce(want int) bool {
 	n, err := s.Conn.Net().Read(p.buf[:want])
 	if n > 0 {
 		s.read(n, s.e.now())
+		if !s.verified(p.buf[:n]) {
+			return false
+		}
 		if s.e.cfg.Sink != nil {
 			if werr := s.sink(p.buf[:n]); werr != nil {
 				s.end(fmt.Errorf("traffic: write sink: %w", werr))

@@ -148,6 +148,9 @@ func (t *thread) readOnce(now int64) (int64, bool) {
 	switch {
 	case errno == 0 && n > 0:
 		s.read(n, now)
+		if !s.verified(t.buf[:n]) {
+			return now, false
+		}
 	case errno == 0:
 		s.end(io.EOF)
 		return now, false

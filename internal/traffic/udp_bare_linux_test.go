@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // Every way counts bare datagrams exactly.
@@ -40,5 +41,37 @@ func TestBareDatagramsAreExact(t *testing.T) {
 			}
 			checkBare(t, got, rx.rows.intervals())
 		})
+	}
+}
+
+// Of many flows on one worker, only the one with a corrupt datagram ends.
+func TestVerifyManyDatagramFlows(t *testing.T) {
+	const flows = 20
+	a, b := udpPairs(t, flows)
+	defer closeAll(a)
+	e := start(t, Config{
+		End: result.Server, Transport: plan.UDP, BlockSize: 100, Fill: 'A', Verify: true, UDP: UDPConfig{Bare: true},
+	}, flowsOf(b, result.Up, false))
+	for i, x := range a {
+		text := "AAAA"
+		if i == 7 {
+			text = "AAxA"
+		}
+		if _, err := x.Net().Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	poll(t, "the datagrams", func() bool { return sum(e.Snapshot()) == 4*flows })
+	poll(t, "the flow's end", func() bool { return e.streams[7].over.Load() })
+	if _, err := a[8].Net().Write([]byte("AA")); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "another datagram", func() bool { return sum(e.Snapshot()) == 4*flows+2 })
+	for i, f := range e.totals(t).Flows {
+		if i == 7 {
+			corrupted(t, f.Err, 2)
+		} else if f.Err != nil {
+			t.Errorf("flow %d: %v", i, f.Err)
+		}
 	}
 }

@@ -233,8 +233,11 @@ func (p *udpPortable) receive() {
 			s.rx.mu.Lock()
 			counted := s.arrived(p.buf[:n], segment, stamp, now)
 			s.rx.mu.Unlock()
-			s.tookDatagrams(now)
+			ok := s.tookDatagrams(now)
 			s.noteDatagrams(counted)
+			if !ok {
+				return
+			}
 		} else if !p.passes(err) {
 			s.end(fmt.Errorf("traffic: receive: %w", err))
 			return

@@ -33,6 +33,7 @@ type udpReceiver struct {
 
 	clock stampClock // the worker's
 	took  int        // likewise: datagrams of the call under way
+	bad   error      // likewise: what Verify found
 
 	omitted *result.Quantiles // the sampler's: of the last omitted row
 }
@@ -124,7 +125,7 @@ func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted in
 	}
 	inTime := at <= u.e.u.stop.Load() && (at >= 0 || u.e.cfg.Limited)
 	if u.bare {
-		return u.count(s, u.uncounted(data, segment, stamp, inTime), at, inTime)
+		return u.count(s, u.uncounted(s, data, segment, stamp, inTime), at, inTime)
 	}
 	if segment <= 0 || segment >= len(data) {
 		if u.one(data, at, inTime) {
@@ -148,7 +149,7 @@ func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted in
 }
 
 // uncounted takes a message without headers into account and returns its bytes.
-func (u *udpReceiver) uncounted(data []byte, segment int, stamp int64, inTime bool) int {
+func (u *udpReceiver) uncounted(s *stream, data []byte, segment int, stamp int64, inTime bool) int {
 	n := 1
 	if segment > 0 && segment < len(data) {
 		n = (len(data) + segment - 1) / segment
@@ -159,6 +160,9 @@ func (u *udpReceiver) uncounted(data []byte, segment int, stamp int64, inTime bo
 	}
 	u.timed(n, stamp)
 	u.sized(n, len(data))
+	if u.e.cfg.Verify && u.bad == nil {
+		u.bad = s.corrupt(data, s.ctr.bytes.Load())
+	}
 	return len(data)
 }
 
@@ -353,14 +357,19 @@ func (e *Engine) police(now int64) {
 	}
 }
 
-// tookDatagrams counts the datagrams of a call that ended now, as calls.
-func (s *stream) tookDatagrams(now int64) {
+// tookDatagrams ends a call at now: its datagrams are calls, and one that was corrupt ends
+// the flow. It reports whether the flow goes on.
+func (s *stream) tookDatagrams(now int64) bool {
 	if n := s.rx.took; n > 0 {
 		s.rx.took = 0
 		if s.calls != nil {
 			s.receivedCalls(n, now)
 		}
 	}
+	if s.rx.bad != nil {
+		s.end(s.rx.bad)
+	}
+	return s.rx.bad == nil
 }
 
 // noteDatagrams applies the receivers' rules to n bytes just counted.

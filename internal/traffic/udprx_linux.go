@@ -73,8 +73,9 @@ func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	return r, nil
 }
 
-// takeBatch counts the messages of one call, read at now.
-func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) {
+// takeBatch counts the messages of one call, read at now, and reports whether the flow
+// goes on.
+func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) (more bool) {
 	u := s.rx
 	u.clock.refresh(u.e.u.base, now)
 	counted := 0
@@ -84,8 +85,9 @@ func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) {
 		counted += s.arrived(data, segment, stamp, now)
 	}
 	u.mu.Unlock()
-	s.tookDatagrams(now)
+	more = s.tookDatagrams(now)
 	s.noteDatagrams(counted)
+	return more
 }
 
 // udpRx receives one flow's datagrams with blocking calls on a locked thread.
@@ -141,7 +143,8 @@ func (w *udpRx) run() {
 	w.s.leftReceiving()
 }
 
-// readOnce makes one call. It returns when it was over, and its error.
+// readOnce makes one call. It returns when it was over, and its error; EBADMSG = the flow
+// has ended.
 func (w *udpRx) readOnce(state listening) (int64, syscall.Errno) {
 	s, e := w.s, w.s.e
 	switch {
@@ -158,7 +161,9 @@ func (w *udpRx) readOnce(state listening) (int64, syscall.Errno) {
 	now := e.now()
 	switch {
 	case errno == 0:
-		s.takeBatch(w.in, n, now)
+		if !s.takeBatch(w.in, n, now) {
+			return now, unix.EBADMSG
+		}
 	case !receivePasses(errno):
 		s.end(receiveError(errno))
 		return now, errno
@@ -298,15 +303,23 @@ func (w *udpRxSet) readOne(k int32) int64 {
 		l.state = waiting
 	case errno == 0:
 		w.reads++
-		l.s.takeBatch(w.in, n, now)
+		more := l.s.takeBatch(w.in, n, now)
 		w.quiet = max(w.quiet, l.s.rx.quiet)
+		if !more {
+			w.leave(k)
+			return now
+		}
 		w.enqueue(k)
 	case receivePasses(errno):
 		w.enqueue(k)
 	default:
 		l.s.end(receiveError(errno))
-		l.state = over
-		w.live--
+		w.leave(k)
 	}
 	return now
+}
+
+func (w *udpRxSet) leave(k int32) {
+	w.lanes[k].state = over
+	w.live--
 }
