@@ -32,6 +32,11 @@ var ntttcpNotices = []Topic{
 		Do:   "Give both ends the same times (-t, -W, -C).",
 	},
 	{
+		Word: "time-limited",
+		Text: "The receiver holds tests to a longest time (--max-time), and the sender wanted more. A Linux sender that synchronises is told, and stops by itself; any other's connections are closed then.",
+		Do:   "Ask for less, or start the receiver with a longer --max-time.",
+	},
+	{
 		Word: "times-differ",
 		Text: "The two ends were given different times. Where they agree on a cycle it is the longer one, and each end measures its own time within it: the two results are over different stretches of the same traffic.",
 		Do:   "Give both ends the same -t, -W and -C.",

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -42,7 +43,6 @@ const (
 	MaxNTTTCPPorts       = 512
 	MaxNTTTCPThreads     = 25600
 	MaxNTTTCPConnections = 1000
-	MaxNTTTCPBlock       = 64 << 20
 	MaxNTTTCPTokens      = 999  // threads of a synchronised Windows test
 	MaxNTTTCPMappings    = 1024 // tuples behind one -m
 )
@@ -283,7 +283,7 @@ func (p Plan) faultsNTTTCP(bad func(cond bool, field string, v any, want string)
 	bad(n.WaitTimeout < 0 || n.NoTimeout && n.WaitTimeout > 0, "ntttcp.wait_timeout", n.WaitTimeout, "must be positive, or no_timeout")
 	bad(!p.OneRow && p.Interval < MinInterval, "interval", p.Interval, "must be at least 0.1 s")
 
-	largest := MaxNTTTCPBlock
+	largest := math.MaxInt32 // what the engine does not move at once is cut there, with a notice
 	if p.Transport == UDP && sends && n.SegmentSize == 0 {
 		largest = MaxUDPBlock
 	}

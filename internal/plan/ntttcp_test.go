@@ -113,7 +113,7 @@ func TestNTTTCPFaults(t *testing.T) {
 		{"ntttcp.time_limit", sender(func(p *Plan) { p.NTTTCP.TimeLimit = -1 })},
 		{"ntttcp.wait_timeout", sender(func(p *Plan) { p.NTTTCP.WaitTimeout = -1 })},
 		{"interval", sender(func(p *Plan) { p.Interval = 1 })},
-		{"block_size", sender(func(p *Plan) { p.BlockSize = MaxNTTTCPBlock + 1 })},
+		{"block_size", sender(func(p *Plan) { p.BlockSize = -1 })},
 		{"block_size", sender(func(p *Plan) { p.BlockSize, p.Transport = MaxUDPBlock+1, UDP })},
 		{"block_size", sender(func(p *Plan) { p.BlockSize, p.NTTTCP.Jitter = 19, true })},
 		{"client_port", sender(func(p *Plan) { p.ClientPort = 65530 })},

@@ -51,6 +51,9 @@ type Config struct {
 	Windows     bool
 	Hosts       []string
 	WaitTimeout time.Duration
+	// PortSync: a Windows sender asks its receiver for each connection's port, at Port (-sp). A
+	// receiver answers at the port below Port.
+	PortSync bool
 
 	// Last: this sender is the last one (-L). Multi: a receiver waits for it (-M).
 	Last, Multi bool
@@ -133,6 +136,7 @@ func (c Config) Validate(sends bool) error {
 	}
 	bad(len(c.Hosts) > 0 && len(c.Hosts) != c.connections(), "hosts", len(c.Hosts), "must be one for each connection")
 	bad(c.Windows && (c.Last || c.Multi), "last", c.Last, "is of the Linux dialect")
+	bad(c.PortSync && !c.Windows, "port_sync", c.PortSync, "is of the Windows dialect")
 	bad(c.WaitTimeout < 0, "wait_timeout", c.WaitTimeout, "must not be negative")
 	bad(sends && c.Host == "" && len(c.Hosts) == 0, "host", `""`, "name the receiver")
 	bad(c.Port < 1 || c.Port+c.Ports-1 > 65535, "port", c.Port, "must leave room for all ports below 65536")
@@ -216,7 +220,7 @@ func (c Config) dialect() string {
 // facts is what only NTTTCP knows of a test; cycle is the agreed one, nil = none.
 func (c Config) facts(sends bool, cycle *time.Duration) *result.NTTTCP {
 	n := &result.NTTTCP{
-		Dialect: c.dialect(), Ports: c.Ports, BasePort: c.Port, NoSync: c.NoSync, MultiClient: c.Multi, LastClient: c.Last,
+		Dialect: c.dialect(), Ports: c.Ports, BasePort: c.basePort(sends), NoSync: c.NoSync, MultiClient: c.Multi, LastClient: c.Last,
 		Cooldown: c.Cooldown.Seconds(),
 	}
 	if sends {
@@ -227,6 +231,14 @@ func (c Config) facts(sends bool, cycle *time.Duration) *result.NTTTCP {
 		n.Cycle = &s
 	}
 	return n
+}
+
+// basePort is what the user gave.
+func (c Config) basePort(sends bool) int {
+	if c.PortSync && !sends {
+		return c.Port - 1
+	}
+	return c.Port
 }
 
 // each is one connection's share of a rate that all have together.

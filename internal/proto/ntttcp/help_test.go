@@ -153,6 +153,9 @@ func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 			f.lns.Tokens = append(f.lns.Tokens, listen())
 		}
 	}
+	if c.PortSync {
+		f.lns.PortSync = listen()
+	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	f.stop = stop
 	go func() { f.served <- f.r.Serve(ctx, f.lns) }()

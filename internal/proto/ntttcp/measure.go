@@ -271,7 +271,9 @@ func (p *phase) finish(why stop, drain bool) (counts, all traffic.Totals) {
 	case stopRequest:
 		p.out.told(result.MilestoneInterrupt)
 	case stopPeer:
-		p.out.told(result.MilestonePeerLeft)
+		if !p.nearEnd() { // both ends' clocks differ a little; the original tells no more than this
+			p.out.told(result.MilestonePeerLeft)
+		}
 	}
 	p.m.StopSend()
 	p.m.StopReceive(drain)
@@ -291,6 +293,11 @@ func (p *phase) finish(why stop, drain bool) (counts, all traffic.Totals) {
 		p.out.told(result.MilestoneNoResult)
 	}
 	return all, all
+}
+
+// nearEnd reports that the cycle is over, or nearly.
+func (p *phase) nearEnd() bool {
+	return !p.s.endless() && time.Since(p.began) >= p.s.cycle()-p.s.margin()
 }
 
 // complete reports that all that was to be measured has been, or nearly: the peer may go.

@@ -37,7 +37,10 @@ func ConfigOf(p plan.Plan) Config {
 		c.BlockSize = n.SegmentSize
 	}
 	if n.Dialect == plan.NTTTCPWindows {
-		c.Windows = true
+		c.Windows, c.PortSync = true, n.PortSync
+		if n.PortSync && !n.Sends() { // the port itself only tells the others
+			c.Port++
+		}
 		if !n.NoTimeout {
 			c.WaitTimeout = n.WaitTimeout
 		}

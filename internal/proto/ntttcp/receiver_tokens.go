@@ -317,10 +317,12 @@ func (t *test) lose(port int) {
 
 // answerTokens sends our tokens, all at once: the sender begins with the last.
 func (t *test) answerTokens() {
-	for _, k := range t.tokens {
+	t.r.mu.Lock()
+	t.answered, t.tokens = t.tokens, nil
+	t.r.mu.Unlock()
+	for _, k := range t.answered {
 		t.answerToken(k)
 	}
-	t.tokens = nil
 }
 
 // answerToken sends our token, whose value nobody checks, and ends its connection.

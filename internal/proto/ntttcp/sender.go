@@ -71,6 +71,7 @@ type senderRun struct {
 	second time.Duration
 
 	addr   netip.Addr   // of the receiver, the one that answered
+	ports  []int        // of the connections where the receiver told them (-sp)
 	hosts  []netip.Addr // Windows: of every connection's receiver; nil = addr
 	tries  int          // of each connection
 	sync   *syncConn    // nil without one
@@ -111,6 +112,11 @@ func (r *senderRun) test(ctx context.Context) error {
 		}
 	}
 	r.announce()
+	if r.c.PortSync {
+		if err := r.askPorts(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}
@@ -313,7 +319,7 @@ func (r *senderRun) open(ctx context.Context) error {
 		case g.err == nil:
 			r.conns = append(r.conns, g.conn)
 		case errors.Is(g.err, syscall.ECONNREFUSED):
-			refused[r.c.portOf(i)] = true
+			refused[r.port(i)] = true
 			fallthrough
 		case first == nil:
 			first = g.err
@@ -374,7 +380,7 @@ func (r *senderRun) openOne(ctx context.Context, i int) opened {
 	if r.c.SourcePort > 0 {
 		o.LocalPort = r.c.SourcePort + i
 	}
-	conn, notices, err := r.persist(ctx, string(r.c.Transport), netip.AddrPortFrom(r.host(i), uint16(r.c.portOf(i))), o)
+	conn, notices, err := r.persist(ctx, string(r.c.Transport), netip.AddrPortFrom(r.host(i), uint16(r.port(i))), o)
 	return opened{conn, notices, err}
 }
 

@@ -47,6 +47,63 @@ func (r *senderRun) host(i int) netip.Addr {
 	return r.addr
 }
 
+// port is the data port of connection i.
+func (r *senderRun) port(i int) int {
+	if len(r.ports) > 0 {
+		return r.ports[i]
+	}
+	return r.c.portOf(i)
+}
+
+// askPorts asks the receiver of every connection for its data port (-sp, windows §3.5).
+func (r *senderRun) askPorts(ctx context.Context) error {
+	n := r.c.connections()
+	r.ports = make([]int, n)
+	errs := make([]error, n)
+	jobs := make(chan int)
+	var wg sync.WaitGroup
+	for range min(tokenParallel, n) {
+		wg.Go(func() { // ends with jobs
+			for i := range jobs {
+				r.ports[i], errs[i] = r.askPort(ctx, i)
+			}
+		})
+	}
+	for i := range n {
+		jobs <- i
+	}
+	close(jobs)
+	wg.Wait()
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return connectError(err, r.c.Port)
+		default:
+			return &result.Error{Code: "no-answer", Remote: true, Errno: osnet.Errno(err), Text: fmt.Sprintf(
+				"port %d of the receiver does not tell a data port (%v): was it started with -sp?", r.c.Port, err)}
+		}
+	}
+	return nil
+}
+
+func (r *senderRun) askPort(ctx context.Context, i int) (int, error) {
+	o := osnet.Options{Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, Timeout: r.to.Connect}
+	c, _, err := r.persist(ctx, string(plan.TCP), netip.AddrPortFrom(r.host(i), uint16(r.c.Port)), o)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	var b [PortSize]byte
+	if err := r.readToken(ctx, c, b[:]); err != nil {
+		return 0, err
+	}
+	p, err := ParsePort(b[:])
+	return int(p), err
+}
+
 // persist dials as a Windows sender does: a receiver that is not there yet is tried again. Only
 // refusals are.
 func (r *senderRun) persist(ctx context.Context, network string, to netip.AddrPort, o osnet.Options) (*osnet.Conn, []result.Notice, error) {
@@ -96,7 +153,7 @@ func (r *senderRun) swapTokens(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
-			port := r.c.Port + i + TokenOffset
+			port := r.port(i) + TokenOffset
 			e := &result.Error{Code: "no-answer", Remote: true, Errno: osnet.Errno(err), Text: fmt.Sprintf(
 				"no token from port %d of the receiver (%v): it was started without synchronising (-ns) or with other threads or ports, or a firewall passes the data ports only", port, err)}
 			if errors.Is(err, io.EOF) {
@@ -111,7 +168,7 @@ func (r *senderRun) swapTokens(ctx context.Context) error {
 // openToken connects to the token port of connection i and sends the token.
 func (r *senderRun) openToken(ctx context.Context, i int) (*osnet.Conn, error) {
 	o := osnet.Options{Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, Window: r.c.Window, NoDelay: true, Timeout: r.to.Connect}
-	c, _, err := r.persist(ctx, string(plan.TCP), netip.AddrPortFrom(r.host(i), uint16(r.c.Port+i+TokenOffset)), o)
+	c, _, err := r.persist(ctx, string(plan.TCP), netip.AddrPortFrom(r.host(i), uint16(r.port(i)+TokenOffset)), o)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +184,12 @@ func (r *senderRun) openToken(ctx context.Context, i int) (*osnet.Conn, error) {
 // waiting for other senders.
 func (r *senderRun) awaitToken(ctx context.Context, c *osnet.Conn) error {
 	defer c.Close()
+	var b [1]byte
+	return r.readToken(ctx, c, b[:])
+}
+
+// readToken fills b, waiting as long as a set-up may take.
+func (r *senderRun) readToken(ctx context.Context, c *osnet.Conn, b []byte) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.Net().SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if d := r.c.WaitTimeout; d > 0 && ctx.Err() == nil {
@@ -135,7 +198,6 @@ func (r *senderRun) awaitToken(ctx context.Context, c *osnet.Conn) error {
 			return context.Cause(ctx)
 		}
 	}
-	var b [1]byte
-	_, err := io.ReadFull(c.Net(), b[:])
+	_, err := io.ReadFull(c.Net(), b)
 	return err
 }

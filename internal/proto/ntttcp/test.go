@@ -39,6 +39,7 @@ type test struct {
 	doors    []*door
 	conns    []*arrival
 	tokens   []*tokenConn // Windows: not answered
+	answered []*tokenConn // Windows: the others, closed; the test's goroutine's
 	tokened  []int        // the ports of tokens that have come
 	lastCame time.Time    // the last of them
 	doubtful bool         // connections of one port may be of several senders

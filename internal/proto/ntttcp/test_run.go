@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -136,7 +138,7 @@ func (t *test) portsOf(linux bool) (n, first int) {
 	if linux {
 		return max(len(t.r.lns.LinuxData), len(t.r.lns.LinuxPackets)), plan.NTTTCPPort
 	}
-	return t.r.c.Ports, t.r.c.Port
+	return t.r.c.Ports, t.r.c.basePort(false)
 }
 
 // thread is the number of the original's thread that would serve a port, an index in
@@ -161,6 +163,7 @@ func (t *test) announce(head result.Run, s schedule, alone bool) {
 	case s.cycle() > own:
 		t.out.tell(result.Milestone{Code: result.MilestoneCycle, Count: int64(s.cycle() / t.r.second)})
 	}
+	t.tellSync()
 	t.out.notices(t.r.clamped)
 	if alone && !c.Multi {
 		t.out.notice(result.Notice{
@@ -172,11 +175,29 @@ func (t *test) announce(head result.Run, s schedule, alone bool) {
 		t.noteOverlap(fmt.Sprintf("runs %d other tests", t.others))
 	}
 	t.noteTimes(c.Warmup + c.Duration + c.Cooldown)
+	t.noteLimit(s)
 	if t.merged {
 		t.out.notice(result.Notice{
 			Code: "senders-merged", Level: result.Warn,
 			Text: "several senders at " + t.peer.String() + " began at the same moment and could not be told apart: this is the result of all of them together",
 		})
+	}
+}
+
+// tellSync tells how the senders synchronised: a sync connection each, or a token for each thread.
+func (t *test) tellSync() {
+	tell := func(nc net.Conn) {
+		local, remote := addrOf(nc.LocalAddr()), addrOf(nc.RemoteAddr())
+		t.out.tell(result.Milestone{Code: result.MilestoneSync, Local: &local, Remote: &remote})
+	}
+	t.mu.Lock()
+	members := slices.Clone(t.members)
+	t.mu.Unlock()
+	for _, m := range members {
+		tell(m.nc)
+	}
+	for _, k := range t.answered[:min(len(t.answered), maxConnectionsTold)] {
+		tell(k.nc)
 	}
 }
 
@@ -205,6 +226,24 @@ func (t *test) noteTimes(own time.Duration) {
 		mine = proposal(own)
 	}
 	t.out.notice(timesDiffer(fmt.Sprintf("the sender was given %s (-W, -t and -C together), this end %s", text(wanted), text(mine))))
+}
+
+// noteLimit tells that this receiver's policy is what ends the test.
+func (t *test) noteLimit(s schedule) {
+	most := t.r.c.MaxDuration * t.r.second / time.Second
+	t.mu.Lock()
+	asked, wanted := t.asked && t.kind == kindLinux, t.wanted
+	t.mu.Unlock()
+	wants := ""
+	switch {
+	case most <= 0 || s.cycle() != most:
+		return
+	case asked && wanted > 0 && Word(t.r.c.MaxDuration/time.Second) >= wanted:
+		return
+	case asked && wanted > 0:
+		wants = fmt.Sprintf("; the sender asked for %d s", int32(wanted))
+	}
+	t.out.notice(result.Notice{Code: "time-limited", Level: result.Warn, Text: fmt.Sprintf("tests here may take %v (--max-time)%s", t.r.c.MaxDuration, wants)})
 }
 
 // timesDiffer says that the ends' times are not the same.

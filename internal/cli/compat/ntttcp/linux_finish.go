@@ -2,6 +2,7 @@ package ntttcp
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -218,8 +219,8 @@ func (p *linuxParser) checkRunnable() *Exit {
 	switch {
 	case p.basePort < 1 || last > 65535 || p.basePort == 1 && !p.n.NoSync:
 		return p.conflict(fmt.Sprintf(textPorts, p.basePort, last, int64(p.basePort)-1), "-p: the ports must lie in 1…65535, the one below too unless -N is given")
-	case p.block() < 1 || p.block() > plan.MaxNTTTCPBlock:
-		return p.conflict(textBuffer, fmt.Sprintf("-b: give 1 to %d bytes", plan.MaxNTTTCPBlock))
+	case p.block() < 1 || p.block() > math.MaxInt32:
+		return p.conflict(textBuffer, "-b: give 1 byte to 2 GiB")
 	case p.rate < 0:
 		return p.conflict(fmt.Sprintf(textRate, "-B"), "-B: give bits per second, such as 200M")
 	case p.fqRate < 0:

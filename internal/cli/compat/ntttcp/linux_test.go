@@ -385,9 +385,9 @@ func TestLinuxConflicts(t *testing.T) {
 		{"-r -p junk", "ports out of range", "-p 'junk' is read as 0"},
 		{"-r -p 1", "ports out of range: data ports 1 to 16, and 0 to synchronise", ""},
 		{"-r -p 65530", "ports out of range: data ports 65530 to 65545, and 65529 to synchronise", ""},
-		{"-r -b 0", "invalid buffer size provided ('-b')", "-b: give 1 to"},
+		{"-r -b 0", "invalid buffer size provided ('-b')", "-b: give 1 byte to"},
 		{"-s 10.0.0.9 -b junk", "invalid buffer size provided ('-b')", ""},
-		{"-s 10.0.0.9 -b 1G", "invalid buffer size provided ('-b')", ""},
+		{"-s 10.0.0.9 -b 4G", "invalid buffer size provided ('-b')", ""},
 		{"-s 10.0.0.9 -B -5", "invalid rate provided ('-B')", "such as 200M"},
 		{"-s 10.0.0.9 --fq junk", "invalid rate provided ('--fq-rate-limit')", ""},
 	} {

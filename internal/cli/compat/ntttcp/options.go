@@ -59,7 +59,7 @@ var LinuxOptions = []Option{
 	{Name: "-u", Role: Both, Help: "UDP", Limits: "default TCP", Status: Done},
 	{Name: "-p", Meta: "port", Role: Both, Help: "first data port; the one below it synchronises", Limits: "default 5001", Status: Differs, Why: "ports that do not fit into 1 to 65535 are refused, exit 255 (original: hangs); 65536 and more are reduced, as in the original, and said"},
 	{Name: "-f", Meta: "port", Optional: true, Role: Sender, Since: "1.2.0", Help: "first source port, the others follow", Limits: "default any; 25001 without a value, or for one up to 1024", Status: Differs, Why: "where the ports do not suffice any are taken, and said (original: those connections never come); on a receiver it is ignored and said"},
-	{Name: "-b", Meta: "size", Role: Both, Help: "bytes per call or datagram, n[KMG] of 1024", Limits: "default 64K for a receiver, 128K for a sender; UDP at most 65507", Status: Differs, Why: "0, a negative size and more than 64M are refused, exit 255"},
+	{Name: "-b", Meta: "size", Role: Both, Help: "bytes per call or datagram, n[KMG] of 1024", Limits: "default 64K for a receiver, 128K for a sender; UDP at most 65507", Status: Differs, Why: "0, a negative size and more than 2G are refused, exit 255; more than 1M is moved in pieces of 1M and said"},
 	{Name: "-B", Meta: "rate", Role: Sender, Since: "1.4.0", Help: "limit of the rate in bit/s, all connections together, n[KMG] of 1000", Status: Differs, Why: "paced, not waited for with full CPU; a rate that cannot be read is refused; on a receiver it is ignored and said"},
 	{Name: "-W", Meta: "seconds", Role: Both, Since: "1.3.4", Help: "warm-up, not counted", Limits: "default 0", Status: Done},
 	{Name: "-t", Meta: "seconds", Role: Both, Help: "length of the test", Limits: "default 60; 0 = until Ctrl-C", Status: Done},
@@ -88,7 +88,7 @@ const (
 var WindowsOptions = []Option{
 	{Name: "-s", Role: Sender, Help: "be the sender", Limits: "default when called as ntttcps", Status: Done},
 	{Name: "-r", Role: Receiver, Help: "be the receiver", Limits: "default", Status: Done},
-	{Name: "-l", Meta: "size", Role: Both, Help: "bytes per call or datagram", Limits: "default 64K; UDP 128", Status: Differs, Why: whySizes + "; more than 64M, UDP 65507, is refused; a larger datagram than the receiver's -l is received"},
+	{Name: "-l", Meta: "size", Role: Both, Help: "bytes per call or datagram", Limits: "default 64K; UDP 128", Status: Differs, Why: whySizes + "; more than UDP's 65507 is refused; more than 1M is moved in pieces of 1M and said; a larger datagram than the receiver's -l is received"},
 	{Name: "-n", Meta: "count", Role: Both, Help: "number of calls per thread, then stop", Limits: "default 20K", Status: Differs, Why: whySizes},
 	{Name: "-p", Meta: "port", Role: Both, Help: "first data port; 1000 above it are the ports that synchronise", Limits: "default 5001", Status: Differs, Why: "ports that do not fit into 1 to 65535 are refused; written -P, a line says what it means"},
 	{Name: "-sp", Role: Both, Help: "ask the receiver at the first port for data ports", Status: Differs, Why: "with -6 too"},

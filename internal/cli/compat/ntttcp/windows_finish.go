@@ -2,6 +2,7 @@ package ntttcp
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -81,8 +82,8 @@ func (p *windowsParser) checkRunnable() *winFault {
 		f := option("-p")
 		f.hint = fmt.Sprintf("-p %d: %d threads need ports up to %d, and 65535 is the last", p.port, p.threads, last)
 		return f
-	case p.block > plan.MaxNTTTCPBlock, p.udp && p.send && p.n.SegmentSize == 0 && p.block > plan.MaxUDPBlock:
-		most := plan.MaxNTTTCPBlock
+	case p.block > math.MaxInt32, p.udp && p.send && p.n.SegmentSize == 0 && p.block > plan.MaxUDPBlock:
+		most := math.MaxInt32
 		if p.udp && p.send && p.n.SegmentSize == 0 {
 			most = plan.MaxUDPBlock
 		}

@@ -214,7 +214,6 @@ func TestWindowsFaults(t *testing.T) {
 		m + "-l 0":             "ProcessArgs failed: -l option",
 		m + "-l junk":          "ProcessArgs failed: -l option",
 		m + "-l 2048M":         "ProcessArgs failed: -l option",
-		m + "-l 65M":           "ProcessArgs failed: -l option",
 		m + "-u -l 65508":      "ProcessArgs failed: -l option",
 		m + "-n":               "ProcessArgs failed: -n option",
 		m + "-n 0":             "ProcessArgs failed: -n option",
