@@ -3,29 +3,44 @@ package iperf3
 import (
 	"bytes"
 	"container/list"
+	"context"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/fullbore-net/fullbore/internal/plan"
 )
 
-// slots is how many tests may run at once; 0 = no limit.
-func slots(p plan.Serve) int {
-	if p.Exclusive || p.OneOff {
-		return 1
+// full reports that no slot is free. s.mu is held.
+func (s *Server) full() bool { return s.Slots.Full() || s.Policy.OneOff && s.used }
+
+// watchSlots takes note of the tests of other protocols at this server. It ends with ctx.
+func (s *Server) watchSlots(ctx context.Context, changes <-chan struct{}) {
+	others := 0
+	for {
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		before := others
+		if others = s.Slots.Taken() - len(s.running); others != before {
+			s.lastBusy = time.Now()
+		}
+		if others > before {
+			for t := range s.running {
+				t.overlapped()
+			}
+		}
+		s.admitQueued()
+		s.mu.Unlock()
 	}
-	return p.MaxTests
 }
 
-// full reports that no slot is free. s.mu is held.
-func (s *Server) full() bool {
-	n := slots(s.Policy)
-	return n > 0 && len(s.running) >= n || s.Policy.OneOff && s.used
-}
+// beside is how many tests run at this server beside one.
+func (s *Server) beside() int { return max(1, s.Slots.Taken()-1) }
 
 // sayBusyAtOnce reports that a new connection can only be a client that must be told
 // busy: no slot, no queue, and no test that waits for streams.
@@ -115,8 +130,7 @@ const (
 func (s *Server) admit(t *session, mayWait bool) verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.full() && len(s.queue) == 0 {
-		s.take(t)
+	if !s.full() && len(s.queue) == 0 && s.take(t) {
 		return admitted
 	}
 	if s.Policy.Queue && mayWait && !(s.Policy.OneOff && s.used) {
@@ -126,18 +140,23 @@ func (s *Server) admit(t *session, mayWait bool) verdict {
 	return isBusy
 }
 
-// take gives t a slot. s.mu is held.
-func (s *Server) take(t *session) {
+// take gives t a slot; false = there is none any more. s.mu is held.
+func (s *Server) take(t *session) bool {
+	others, _, ok := s.Slots.Take()
+	if !ok {
+		return false
+	}
 	if s.Policy.OneOff {
 		s.used = true
 	}
-	t.others = len(s.running)
+	t.others = others
 	for o := range s.running {
 		o.overlapped()
 	}
 	s.running[t] = struct{}{}
 	t.since = s.now()
 	close(t.turn)
+	return true
 }
 
 // release gives t's slot, or its place in the queue, to the next.
@@ -148,6 +167,7 @@ func (s *Server) release(t *session) {
 	if _, held := s.running[t]; held {
 		delete(s.running, t)
 		s.lastBusy = time.Now()
+		s.Slots.Release()
 		close(t.released)
 	}
 	for i, q := range s.queue {
@@ -156,13 +176,16 @@ func (s *Server) release(t *session) {
 			break
 		}
 	}
-	for len(s.queue) > 0 && !s.full() {
-		next := s.queue[0]
-		s.queue = s.queue[1:]
-		s.take(next)
-	}
+	s.admitQueued()
 	for _, q := range s.queue {
 		q.moved()
+	}
+}
+
+// admitQueued gives free slots to those that wait. s.mu is held.
+func (s *Server) admitQueued() {
+	for len(s.queue) > 0 && !s.full() && s.take(s.queue[0]) {
+		s.queue = s.queue[1:]
 	}
 }
 
@@ -176,7 +199,10 @@ func (s *Server) place(t *session) (int, *float64) {
 			continue
 		}
 		var total time.Duration
-		if n := slots(s.Policy); n == 1 {
+		if s.Slots.Taken() > len(s.running) {
+			return i + 1, nil // a test of another protocol, whose end nobody knows here
+		}
+		if s.Policy.Exclusive || s.Policy.OneOff || s.Policy.MaxTests == 1 {
 			for r := range s.running {
 				left, ok := r.remaining()
 				if !ok {

@@ -147,10 +147,7 @@ func (t *session) watchProbes(ctx context.Context) error {
 				return t.idleError()
 			}
 		case <-t.overlap:
-			t.s.mu.Lock()
-			n := len(t.s.running) - 1
-			t.s.mu.Unlock()
-			t.noteOverlap(max(1, n))
+			t.noteOverlap(t.s.beside())
 		case e := <-t.failed:
 			return e
 		case <-ctx.Done():

@@ -68,6 +68,8 @@ type Server struct {
 	// Plain makes UDP senders count as iperf3 does (traffic.UDPConfig.Iperf3).
 	Plain    bool
 	Timeouts Timeouts
+	// Slots bounds the tests of this server and of whoever shares them; nil = Policy's own.
+	Slots *plan.Slots
 	// Packets are the wildcard UDP sockets beside the listeners of Serve, in their order and
 	// bound to the same address and port; nil = UDP tests are refused there. Serve closes them.
 	Packets []*osnet.PacketConn
@@ -134,6 +136,9 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 		}
 		s.wg.Go(func() { s.accept(ctx, ln, d) })
 	}
+	changes := make(chan struct{}, 1)
+	s.Slots.Watch(changes)
+	s.wg.Go(func() { s.watchSlots(ctx, changes) })
 	if s.Policy.OneOff && s.Policy.IdleTimeout > 0 {
 		s.wg.Go(func() { s.watchIdle(ctx) })
 	}
@@ -152,6 +157,9 @@ var errServed = errors.New("the one test is done")
 func (s *Server) prepare() error {
 	s.Policy = s.Policy.Filled()
 	s.to = s.Timeouts.filled()
+	if s.Slots == nil {
+		s.Slots = s.Policy.Slots()
+	}
 	s.mu.Lock()
 	s.running, s.creating = map[*session]struct{}{}, map[*session]struct{}{}
 	s.lastBusy = time.Now()
@@ -259,7 +267,7 @@ func (s *Server) watchIdle(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		left := s.Policy.IdleTimeout - time.Since(s.lastBusy)
-		busy := s.used || len(s.running) > 0
+		busy := s.used || s.Slots.Taken() > 0
 		s.mu.Unlock()
 		if busy {
 			return // the test's own timeouts count from here
