@@ -261,4 +261,7 @@ func doctorLine(b *bytes.Buffer, c doctor.Check, color bool) {
 	if c.Fix != "" {
 		fmt.Fprintf(b, "          → %s\n", screen.Clean(c.Fix))
 	}
+	if c.Look != "" {
+		fmt.Fprintf(b, "          shown by: %s\n", screen.Clean(c.Look))
+	}
 }

@@ -22,27 +22,31 @@ func processor(p *patient) []Check {
 	return one(c)
 }
 
+const hostsClock = "The clock frequency is not this machine's to set; the host's governor matters."
+
+const slowClock = "The clock follows the load with a delay: short runs, delay figures and paced rates suffer, and results differ from run to run."
+
 func governor(p *patient) []Check {
+	if p.windows() {
+		return powerPlan(p)
+	}
 	g, pref := p.CPU.Governor, p.CPU.Preference
 	found := g
 	if pref != "" {
 		found += ", energy preference " + pref
 	}
-	const why = "The clock follows the load with a delay: short runs, delay figures and paced rates suffer, and results differ from run to run."
 	switch {
 	case g == "" && p.virtual():
-		return one(Check{Status: Info, Found: "the hypervisor decides", Why: "The clock frequency is not this machine's to set; the host's governor matters."})
+		return one(Check{Status: Info, Found: "the hypervisor decides", Why: hostsClock})
 	case g == "":
-		return unseen("no frequency control visible", p.command("cpupower frequency-info", "powercfg /getactivescheme"))
-	case g == "performance" || g == "high performance" || g == "ultimate performance":
+		return unseen("no frequency control visible", "cpupower frequency-info")
+	case g == "performance":
 		return one(Check{Status: OK, Found: found})
-	case p.windows():
-		return one(Check{Status: Change, Found: "power plan " + g, Why: why, Fix: "powercfg /setactive 8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c"})
 	case g == "powersave" && (pref == "performance" || pref == "balance_performance"):
 		// intel_pstate and amd-pstate in active mode call their own scaling so.
 		return one(Check{Status: OK, Found: found})
 	}
-	return one(Check{Status: Change, Found: found, Why: why, Fix: "cpupower frequency-set -g performance"})
+	return one(Check{Status: Change, Found: found, Why: slowClock, Fix: "cpupower frequency-set -g performance"})
 }
 
 // frequency applies M-DIAG: below 70 % of nominal. An idle core that a governor slowed down

@@ -36,6 +36,7 @@ type Check struct {
 	Found  string `json:"found"`          // what is there; for Unknown, why it cannot be seen
 	Why    string `json:"why,omitempty"`  // what it does to a measurement; empty when OK
 	Fix    string `json:"fix,omitempty"`  // a command; for Unknown, the one that shows it
+	Look   string `json:"look,omitempty"` // the command that shows the setting, where it is not plain (Windows)
 	Docs   string `json:"explain"`        // word for `fullbore explain`
 	On     string `json:"on,omitempty"`   // the interface it is about
 	Rank   int    `json:"rank,omitempty"` // 1 = mend first, among Change
@@ -138,6 +139,7 @@ var rules = []rule{
 	{"offload", "segmentation (TSO)", "tso", segmentation},
 	{"offload", "software segmentation (GSO)", "gso", softwareSegmentation},
 	{"offload", "receive merging (GRO)", "gro", receiveMerging},
+	{"offload", "receive coalescing (RSC)", "rsc", receiveCoalescing},
 	{"offload", "check sums", "checksum-offload", checksums},
 	{"tcp", "receive buffer limit", "tcp-rmem", readLimit},
 	{"tcp", "send buffer limit", "tcp-wmem", writeLimit},
@@ -190,6 +192,9 @@ func Examine(inv *oshost.Inventory, g Goal) []Check {
 			}
 			if c.Status == OK {
 				c.Why, c.Fix = "", ""
+			}
+			if c.Fix == c.Look {
+				c.Look = "" // once is enough
 			}
 			if c.Status == Change {
 				rank++

@@ -20,13 +20,13 @@ func linkSpeed(p *patient) []Check {
 		case n.State == "down":
 			c.Status, c.Found = Change, n.Name+" is down"
 			c.Why = "No packet leaves by it."
-			c.Fix = p.command("ip link set "+n.Name+" up", "Enable-NetAdapter -Name '"+n.Name+"'")
+			c.Fix = p.command("ip link set "+n.Name+" up", "Enable-NetAdapter -Name "+psQuote(n.Name))
 		case n.SpeedBPS == nil && (p.virtual() || n.Kind == oshost.KindWireless):
 			c.Status, c.Found = Info, n.Name+" has no fixed speed"
 			c.Why = "The limit is set elsewhere (hypervisor, cloud size, radio): know it before judging a number."
 		case n.SpeedBPS == nil:
 			c.Status, c.Found = Unknown, "speed of "+n.Name+" not reported"
-			c.Fix = p.command("ethtool "+n.Name, "Get-NetAdapter -Name '"+n.Name+"' | Format-List LinkSpeed,FullDuplex")
+			c.Fix = p.command("ethtool "+n.Name, "Get-NetAdapter -Name "+psQuote(n.Name)+" | Format-List LinkSpeed,FullDuplex")
 		case n.MaxBPS != nil && *n.SpeedBPS < *n.MaxBPS && !n.Nominal:
 			c.Status = Change
 			c.Found = fmt.Sprintf("%s negotiated %s, the card can do %s", n.Name, rate(*n.SpeedBPS), rate(*n.MaxBPS))
@@ -53,7 +53,8 @@ func linkSpeed(p *patient) []Check {
 // negotiate is the command that lets the two sides agree again.
 func (p *patient) negotiate(n *oshost.NIC) string {
 	return p.command("ethtool -s "+n.Name+" autoneg on",
-		"Set-NetAdapterAdvancedProperty -Name '"+n.Name+"' -DisplayName 'Speed & Duplex' -DisplayValue 'Auto Negotiation'")
+		// By its keyword: names and values on the settings page are translated.
+		"Set-NetAdapterAdvancedProperty -Name "+psQuote(n.Name)+" -RegistryKeyword '*SpeedDuplex' -RegistryValue 0")
 }
 
 // virtual reports whether this is a virtual machine; unknown counts as not.

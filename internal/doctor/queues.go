@@ -18,6 +18,9 @@ func queues(p *patient) []Check {
 		if n.Queues == nil || n.Kind == oshost.KindWireless {
 			continue
 		}
+		if rss, known := n.Offloads[oshost.RSS]; known && !rss.On && p.windows() {
+			continue // the line about receive hashing says it
+		}
 		now := *n.Queues
 		c := Check{On: n.Name, Status: OK, Found: fmt.Sprintf("%s: %d %s for %d cores", n.Name, now, plural(now, "queue", "queues"), p.Host.Cores)}
 		most := now
@@ -25,13 +28,16 @@ func queues(p *patient) []Check {
 			most = n.Channels.Max
 		}
 		want := min(p.wantedQueues(), most)
+		if p.windows() {
+			c.Look = rssLook(n)
+		}
 		demanding := p.fast() || n.SpeedBPS == nil
 		switch {
 		case now < want && demanding:
 			c.Status = Change
 			c.Why = "One queue is one core: a few gigabits, then packets are dropped while other cores idle."
 			c.Fix = p.command(fmt.Sprintf("ethtool -L %s combined %d", n.Name, want),
-				fmt.Sprintf("Set-NetAdapterRss -Name '%s' -NumberOfReceiveQueues %d", n.Name, want))
+				fmt.Sprintf("Set-NetAdapterRss -Name %s -NumberOfReceiveQueues %d", psQuote(n.Name), want))
 		case now == 1 && p.Host.Cores > 1 && n.RPSCPUs != nil && *n.RPSCPUs < 2 && demanding:
 			c.Status = Change
 			c.Found += ", and packets are not steered to other cores"
@@ -48,6 +54,9 @@ func queues(p *patient) []Check {
 func cpuMask(n int) string { return fmt.Sprintf("%x", uint64(1)<<min(n, 32)-1) }
 
 func receiveHashing(p *patient) []Check {
+	if p.windows() {
+		return windowsRSS(p)
+	}
 	var out []Check
 	for _, n := range p.hardware() {
 		if n.RSSQueues == nil || n.Queues == nil || *n.Queues < 2 {
@@ -57,7 +66,7 @@ func receiveHashing(p *patient) []Check {
 		if *n.RSSQueues < min(*n.Queues, p.wantedQueues()) {
 			c.Status = Change
 			c.Why = "The other queues and their cores receive nothing."
-			c.Fix = p.command(fmt.Sprintf("ethtool -X %s equal %d", n.Name, *n.Queues), "Enable-NetAdapterRss -Name '"+n.Name+"'")
+			c.Fix = fmt.Sprintf("ethtool -X %s equal %d", n.Name, *n.Queues)
 		}
 		out = append(out, c)
 	}
@@ -150,7 +159,7 @@ func offload(p *patient, feature, word, cost string) []Check {
 			c.Status, c.Found, c.Why = Info, n.Name+": this card or driver has none", cost
 		default:
 			c.Status, c.Found, c.Why = Change, n.Name+": off", cost
-			c.Fix = p.command(fmt.Sprintf("ethtool -K %s %s on", n.Name, word), "Enable-NetAdapter"+word+" -Name '"+n.Name+"'")
+			c.Fix = p.command(fmt.Sprintf("ethtool -K %s %s on", n.Name, word), "Enable-NetAdapter"+word+" -Name "+psQuote(n.Name))
 		}
 		out = append(out, c)
 	}
@@ -158,7 +167,10 @@ func offload(p *patient, feature, word, cost string) []Check {
 }
 
 func segmentation(p *patient) []Check {
-	out := offload(p, oshost.TSO, p.command("tso", "Lso"), "The kernel cuts each packet itself: several times the CPU per byte when sending.")
+	if p.windows() {
+		return windowsLSO(p)
+	}
+	out := offload(p, oshost.TSO, "tso", "The kernel cuts each packet itself: several times the CPU per byte when sending.")
 	for i := range out {
 		// Below a few gigabits the kernel's own segmentation is cheap enough, and some
 		// drivers (r8169) leave TSO off because of faulty hardware.

@@ -208,34 +208,3 @@ func queueingDiscipline(p *patient) []Check {
 	}
 	return out
 }
-
-// windowsTuning: Windows keeps these settings where only WMI and netsh look.
-func windowsTuning(p *patient) []Check {
-	if !p.windows() {
-		return nil
-	}
-	s := bdp.ForWindows(2 * p.goal.BDP())
-	level := p.TCP.AutotuningLevel
-	switch {
-	case level == "":
-		return one(Check{
-			Status: Unknown, Found: fmt.Sprintf("needs level %s for a window of %s", s.Level, 2*p.goal.BDP()), Fix: s.Netsh[0],
-		})
-	case limitOf(level) < p.goal.BDP():
-		return one(Check{
-			Status: Change, Found: level,
-			Why: fmt.Sprintf("The window ends at %s, below the BDP of %s.", limitOf(level), p.goal.BDP()), Fix: s.Netsh[1],
-		})
-	}
-	return one(Check{Status: OK, Found: level})
-}
-
-// limitOf is the largest window of a level, 0 for an unknown word.
-func limitOf(level string) units.ByteSize {
-	for _, l := range bdp.WindowsLevels {
-		if l.Name == level {
-			return l.Max
-		}
-	}
-	return 0
-}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -19,8 +18,8 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// Everything here comes from the registry and from plain system calls: WMI is too slow
-// for a start-up path. Calls that older systems (or Wine) lack are looked up first.
+// What a test's record says comes from the registry and from plain system calls: WMI is too
+// slow for a start-up path, and only the doctor asks it. Calls that older systems (or Wine) lack are looked up first.
 
 func facts(ctx context.Context, peer netip.Addr) *result.Host {
 	w := winHost{}
@@ -39,16 +38,22 @@ func take(ctx context.Context, peer netip.Addr) *Inventory {
 	if peer.IsValid() {
 		inv.Peer = peer.String()
 	}
+	settings, err := wmiRead(ctx, `ROOT\StandardCimv2`, winClasses)
+	if err != nil {
+		w.miss("settings of TCP and of the card's offloads (WMI)", err)
+	}
 	if nic, ok := w.nicTo(peer); ok && ctx.Err() == nil {
 		nic.Emulated = inv.Host.Virtual != "" && inv.Host.Virtual != "none" && emulatedPCI[nic.PCI]
 		nic.Nominal = nic.Emulated || virtualPCI[nic.PCI] || strings.Contains(nic.Model, "Hyper-V")
+		settings.nic(&nic, w.guid)
 		base := nic.NIC
 		inv.Host.NIC = &base
 		inv.NICs = []NIC{nic}
 	}
-	inv.CPU.Governor = powerScheme()
+	settings.tcp(&inv.TCP)
+	inv.Offloads = settings.global()
+	w.power(&inv.CPU)
 	inv.Firewall = firewallProfiles()
-	w.miss("TCP settings", errors.New("Windows keeps them where only WMI and netsh look: netsh interface tcp show global"))
 	inv.Missing = w.missing
 	return inv
 }
@@ -58,7 +63,10 @@ var virtualPCI = map[string]bool{"1af4:1000": true, "1af4:1041": true, "15ad:07b
 
 func autotuneMax() (int64, error) { return 65535 << 8, nil } // level "normal": scale factor 8
 
-type winHost struct{ missing []string }
+type winHost struct {
+	missing []string
+	guid    string // of the interface that nicTo found
+}
 
 func (w *winHost) miss(what string, err error) {
 	w.missing = append(w.missing, fmt.Sprintf("%s: %v", what, err))
@@ -190,7 +198,8 @@ func (w *winHost) nicTo(peer netip.Addr) (NIC, bool) {
 		RxErrors: int64(row.InErrors), RxDropped: int64(row.InDiscards), TxErrors: int64(row.OutErrors),
 		RxPackets: int64(row.InUcastPkts + row.InNUcastPkts),
 	}
-	w.driver(&n, row.InterfaceGuid.String())
+	w.guid = row.InterfaceGuid.String()
+	w.driver(&n)
 	return n, true
 }
 
@@ -200,7 +209,7 @@ const netClass = `SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC
 
 var pciMatch = regexp.MustCompile(`(?i)ven_([0-9a-f]{4})&dev_([0-9a-f]{4})`)
 
-func (w *winHost) driver(n *NIC, guid string) {
+func (w *winHost) driver(n *NIC) {
 	class, err := registry.OpenKey(registry.LOCAL_MACHINE, netClass, registry.ENUMERATE_SUB_KEYS)
 	if err != nil {
 		w.miss("network drivers", err)
@@ -214,54 +223,110 @@ func (w *winHost) driver(n *NIC, guid string) {
 	}
 	for _, sub := range subs {
 		key := netClass + `\` + sub
-		if !strings.EqualFold(regString(key, "NetCfgInstanceId"), guid) {
+		if !strings.EqualFold(regString(key, "NetCfgInstanceId"), w.guid) {
 			continue
 		}
 		n.Driver = strings.TrimSuffix(regString(key, "ProviderName")+" "+regString(key, "DriverVersion"), " ")
 		if m := pciMatch.FindStringSubmatch(regString(key, "MatchingDeviceId")); m != nil {
 			n.PCI = strings.ToLower(m[1] + ":" + m[2])
 		}
-		n.Offloads = ndisOffloads(key)
-		if on, ok := regWord(key, "*RSS"); ok && on == 0 {
-			one := 1
-			n.RSSQueues = &one
-		} else if q, ok := regWord(key, "*NumRssQueues"); ok && q > 0 {
-			n.RSSQueues, n.Queues = &q, &q
-		}
+		ndisFacts(n, func(keyword string) *int { return keywordValue(key, keyword) }, func(keyword string) *int { return keywordMost(key, keyword) })
 		return
 	}
 	w.miss("driver of "+n.Name, errors.New("not in the registry"))
 }
 
-// ndisOffloads translates NDIS's keywords (Microsoft, "Standardized INF keywords for network
-// devices"): checksum values are 0 none, 1 send, 2 receive, 3 both.
-func ndisOffloads(key string) map[string]Offload {
-	out := map[string]Offload{}
-	if v, ok := regWord(key, "*LsoV2IPv4"); ok {
-		out[TSO] = Offload{On: v != 0}
+// keywordValue is the one that the driver runs with, else its own default.
+func keywordValue(key, keyword string) *int {
+	if v := keywordNumber(regString(key, keyword)); v != nil {
+		return v
 	}
-	if v, ok := regWord(key, "*RscIPv4"); ok {
-		out[LRO] = Offload{On: v != 0}
-	}
-	if v, ok := regWord(key, "*TCPChecksumOffloadIPv4"); ok {
-		out[TxChecksum] = Offload{On: v&1 != 0}
-		out[RxChecksum] = Offload{On: v&2 != 0}
-	}
-	if v, ok := regWord(key, "*UsoIPv4"); ok {
-		out[UDPSegment] = Offload{On: v != 0}
-	}
-	return out
+	return keywordNumber(regString(key+`\Ndi\params\`+keyword, "default"))
 }
 
-// powerScheme names the active power plan, "" when it is not a stock one.
-func powerScheme() string {
-	active := regString(`SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes`, "ActivePowerScheme")
-	return map[string]string{
-		"381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
-		"8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "high performance",
-		"a1841308-3541-4fab-bc81-f71556f20b4a": "power saver",
-		"e9a42b02-d5df-448d-aa00-03f14749eb61": "ultimate performance",
-	}[strings.ToLower(active)]
+// keywordMost is the largest value that the driver's settings page offers: a range has "max",
+// a list a value for each choice.
+func keywordMost(key, keyword string) *int {
+	params := key + `\Ndi\params\` + keyword
+	if v := keywordNumber(regString(params, "max")); v != nil {
+		return v
+	}
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, params+`\enum`, registry.QUERY_VALUE)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = k.Close() }()
+	names, err := k.ReadValueNames(-1)
+	if err != nil {
+		return nil
+	}
+	var most *int
+	for _, name := range names {
+		if v := keywordNumber(name); v != nil && (most == nil || *v > *most) {
+			most = v
+		}
+	}
+	return most
+}
+
+// Power settings (winnt.h): the processor's subgroup and its least state in percent.
+var (
+	guidProcessor = windows.GUID{Data1: 0x54533251, Data2: 0x82be, Data3: 0x4824, Data4: [8]byte{0x96, 0xc1, 0x47, 0xb6, 0x0b, 0x74, 0x0d, 0x00}}
+	guidLeast     = windows.GUID{Data1: 0x893dee8e, Data2: 0x2bef, Data3: 0x41e0, Data4: [8]byte{0x89, 0xc6, 0xb5, 0x5d, 0x09, 0x29, 0x96, 0x4c}}
+)
+
+// power asks for the active power plan and what it does to the clock.
+func (w *winHost) power(c *CPU) {
+	const user = `SYSTEM\CurrentControlSet\Control\Power\User\PowerSchemes`
+	battery := onBattery()
+	overlay, read := "ActiveOverlayAcPowerScheme", "PowerReadACValueIndex"
+	if battery != nil && *battery {
+		overlay, read = "ActiveOverlayDcPowerScheme", "PowerReadDCValueIndex"
+	}
+	scheme := regString(user, "ActivePowerScheme")
+	var least *int
+	dll := windows.NewLazySystemDLL("powrprof.dll")
+	active, value := dll.NewProc("PowerGetActiveScheme"), dll.NewProc(read)
+	var guid *windows.GUID
+	if err := active.Find(); err != nil {
+		w.miss("power plan", err)
+	} else if code, _, _ := active.Call(0, uintptr(unsafe.Pointer(&guid))); uint32(code) == 0 && guid != nil {
+		scheme = guid.String()
+		least = leastState(value, guid)
+		_, _ = windows.LocalFree(windows.Handle(unsafe.Pointer(guid))) // nothing can be done when it fails
+	}
+	c.power(scheme, regString(user, overlay), least, battery)
+}
+
+// leastState is the least processor state of a power plan in percent, nil when it is not told.
+func leastState(read *windows.LazyProc, scheme *windows.GUID) *int {
+	if read.Find() != nil {
+		return nil
+	}
+	var percent uint32
+	code, _, _ := read.Call(0, uintptr(unsafe.Pointer(scheme)), uintptr(unsafe.Pointer(&guidProcessor)), uintptr(unsafe.Pointer(&guidLeast)), uintptr(unsafe.Pointer(&percent)))
+	if uint32(code) != 0 || percent > 100 {
+		return nil
+	}
+	v := int(percent)
+	return &v
+}
+
+// onBattery is GetSystemPowerStatus' ACLineStatus, nil when that is not known.
+func onBattery() *bool {
+	proc := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetSystemPowerStatus")
+	var s struct {
+		line, flag, percent, saver uint8
+		life, full                 uint32
+	}
+	if proc.Find() != nil {
+		return nil
+	}
+	if ok, _, _ := proc.Call(uintptr(unsafe.Pointer(&s))); ok == 0 || s.line > 1 {
+		return nil
+	}
+	battery := s.line == 0
+	return &battery
 }
 
 func firewallProfiles() *[]string {
@@ -304,11 +369,5 @@ func regInt(path, name string) (uint64, bool) {
 	}
 	defer func() { _ = k.Close() }()
 	v, _, err := k.GetIntegerValue(name)
-	return v, err == nil
-}
-
-// regWord reads a number that is stored as a string.
-func regWord(path, name string) (int, bool) {
-	v, err := strconv.Atoi(regString(path, name))
 	return v, err == nil
 }

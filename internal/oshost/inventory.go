@@ -20,6 +20,8 @@ type Inventory struct {
 	Clock     *Clock     `json:"clock_sync"`
 	Files     *Files     `json:"descriptors"`
 	Conntrack *Conntrack `json:"conntrack"`
+	// Offloads are Windows' switches over all cards.
+	Offloads *GlobalOffloads `json:"global_offloads,omitempty"`
 	// Firewall lists hints that packets are filtered here: modules, services. nil = could
 	// not look.
 	Firewall *[]string `json:"firewall_hints"`
@@ -63,9 +65,11 @@ type NIC struct {
 	XPSQueues *int   `json:"xps_queues"` // transmit queues with a CPU map; 0 = off
 	// Offloads by ethtool's names; absent = the kernel does not have it.
 	Offloads map[string]Offload `json:"offloads,omitempty"`
-	IRQ      *IRQSpread         `json:"irq_spread"`
-	Qdiscs   []string           `json:"qdiscs,omitempty"` // root first
-	Errors   *NICErrors         `json:"errors_since_boot"`
+	// RSC is what Windows' receive coalescing comes to; nil elsewhere, and where the card has none.
+	RSC    *Coalescing `json:"rsc,omitempty"`
+	IRQ    *IRQSpread  `json:"irq_spread"`
+	Qdiscs []string    `json:"qdiscs,omitempty"` // root first
+	Errors *NICErrors  `json:"errors_since_boot"`
 }
 
 // Offload is one of a driver's features.
@@ -84,7 +88,32 @@ const (
 	TxChecksum = "tx-checksum" // any of tx-checksum-ip-generic, -ipv4
 	SG         = "tx-scatter-gather"
 	UDPSegment = "tx-udp-segmentation"
+	// Windows keeps them apart for each family, and lets RSS be switched.
+	TSO6 = "tx-tcp6-segmentation"
+	RSS  = "rx-hashing"
 )
+
+// GlobalOffloads are the switches that overrule every card's (Windows; nil = unknown).
+type GlobalOffloads struct {
+	RSS   *bool `json:"rss"`          // receive side scaling
+	RSC   *bool `json:"rsc"`          // receive segment coalescing
+	Tasks *bool `json:"task_offload"` // segmentation and check sums
+}
+
+// Coalescing is receive segment coalescing (RSC) of a card: asked for, and at work.
+type Coalescing struct {
+	IPv4 FamilyCoalescing `json:"ipv4"`
+	IPv6 FamilyCoalescing `json:"ipv6"`
+}
+
+// FamilyCoalescing is that of one address family; nil = unknown.
+type FamilyCoalescing struct {
+	On    *bool `json:"enabled"`
+	Works *bool `json:"operational"`
+	// Reason is why it does not work, in PowerShell's words (Get-NetAdapterRsc): "WFPCompatibility", …;
+	// "" = it does, or is not told.
+	Reason string `json:"failure_reason,omitempty"`
+}
 
 // Pair is a setting and its maximum.
 type Pair struct {
@@ -140,15 +169,22 @@ type TCP struct {
 	Budget        *int64    `json:"netdev_budget"`
 	// AutotuningLevel is Windows' receive window auto-tuning, where it is known.
 	AutotuningLevel string `json:"autotuning_level,omitempty"`
+	// AutotuningBy is who set it: "local", or "policy" (a group policy, which a command cannot change).
+	AutotuningBy string `json:"autotuning_by,omitempty"`
+	// ScalingHeuristics is Windows' guess that a network does not bear large windows; it overrules the level.
+	ScalingHeuristics *bool `json:"scaling_heuristics,omitempty"`
 }
 
 // CPU are the facts about processors beyond result.Host's.
 type CPU struct {
-	Governor   string `json:"governor,omitempty"`    // of CPU 0; "mixed" when they differ
-	Preference string `json:"energy_pref,omitempty"` // energy_performance_preference of CPU 0
-	CurMHz     *int   `json:"cur_mhz"`               // highest of all CPUs, now
-	MaxMHz     *int   `json:"max_mhz"`
-	NUMANodes  *int   `json:"numa_nodes"`
+	Governor   string `json:"governor,omitempty"`    // of CPU 0, "mixed" when they differ; Windows: the power plan
+	Preference string `json:"energy_pref,omitempty"` // energy_performance_preference of CPU 0; Windows: the power mode
+	// MinState is the least clock that Windows' power plan allows, in percent of the nominal one.
+	MinState  *int  `json:"min_processor_state,omitempty"`
+	OnBattery *bool `json:"on_battery,omitempty"` // Windows
+	CurMHz    *int  `json:"cur_mhz"`              // highest of all CPUs, now
+	MaxMHz    *int  `json:"max_mhz"`
+	NUMANodes *int  `json:"numa_nodes"`
 	// StealShare is the share of time since boot that the hypervisor gave to others.
 	StealShare *float64 `json:"steal_since_boot"`
 	// Container is the kind of container this process runs in; "" = none seen.
