@@ -19,7 +19,7 @@ func TestRecordings(t *testing.T) {
 	dev := &deviations{all: goldentest.ReadDeviations(t)}
 	t.Cleanup(func() { // when all of them are over
 		if flag.Lookup("test.run").Value.String() == "" {
-			dev.all.CheckLive(t)
+			dev.all.CheckLive(t, "iperf3")
 		}
 	})
 	for _, release := range []string{"3.21", "3.12"} {

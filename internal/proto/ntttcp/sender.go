@@ -464,7 +464,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 	if s.measured < 0 {
 		r.out.notice(tooShort(s))
 	}
-	if r.sync != nil && (why != stopDone || s.warmup > 0 || s.cooldown > 0) {
+	if r.sync != nil && (!whole || s.warmup > 0 || s.cooldown > 0) {
 		r.sayEnd()
 	}
 	r.out.Event(result.Event{Kind: result.KindFinish, Finish: finishOf(result.Client, views, totals, p.total, r.began)})

@@ -4,16 +4,22 @@ package ntttcp
 const (
 	ExitOK          = 0
 	ExitInterrupted = 1   // Ctrl-C while no test ran
-	ExitThread      = 21  // ERROR_PTHREAD_CREATE: a worker could not be started
 	ExitUsage       = 23  // ERROR_ARGS: -h, an unknown option, an address that is not this machine's
 	ExitSync        = 24  // ERROR_GENERAL: no receiver, a busy one, a refused start; no such source address
 	ExitConflict    = 255 // arguments that exclude each other, too few files
 )
 
+// The exit codes of what the originals do not report: those of the native commands.
+const (
+	ExitConnect = 4
+	ExitRefused = 5
+	ExitBroken  = 6
+	ExitCtrlC   = 130 // Windows dialect
+)
+
 // The exit codes of ntttcp.exe 5.40. Whatever happens after the test began is 0 there.
 const (
 	ExitWindowsParameters = 9
-	ExitWindowsSystem     = 8 // functions of the system are missing
 )
 
 // The texts of ntttcp-for-linux 1.4.3 (src/parameter.c, main.c, util.c), which scripts
