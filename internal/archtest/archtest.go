@@ -28,6 +28,8 @@ var Rooms = []Room{
 	{"internal/conclude/sample", 1, nil, nil, "made-up runs for the tests of conclusions and renderers"},
 	{"internal/render/screen", 1, nil, nil, "text cells that renderers share: clean, pad, sparkline"},
 	{"internal/explain", 1, nil, nil, "texts about fields and codes"},
+	{"internal/method", 2, nil, nil, "what to measure next and what it means: pure, makes plans and eats runs"},
+	{"internal/diagnose", 3, nil, nil, "rules over many runs and host facts: pure"},
 	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
 	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},
 	{"internal/proto/probe", 2, nil, nil, "probe datagrams and round trips: pure, shared by protocols that carry them"},
