@@ -6,7 +6,7 @@ import "time"
 // test, a sweep, a diagnosis, an acceptance. What it says follows from its runs.
 type Report struct {
 	Schema   int       `json:"schema"`            // version of the JSON form
-	Kind     string    `json:"kind"`              // "test"; later "sweep", "diagnose", "accept"
+	Kind     string    `json:"kind"`              // "test", "delay", "diagnose"; later "sweep", "accept"
 	Tool     Tool      `json:"tool"`              // the program that made the document
 	Started  time.Time `json:"started"`           // wall clock of the first run, a label only; UTC
 	Inputs   []string  `json:"inputs"`            // the user's words: the command's arguments
@@ -17,6 +17,46 @@ type Report struct {
 	Notices  []Notice  `json:"notices"`           // about the whole; those about one run are in it
 	Summary  string    `json:"summary,omitempty"` // one sentence
 	Err      *Error    `json:"error,omitempty"`   // set when it broke off; the runs so far are kept
+	Stages   []Stage   `json:"stages,omitempty"`  // of a diagnosis: what was done, in order, and why
+	Facts    *Facts    `json:"facts,omitempty"`   // of a diagnosis: settings of the recording host
+	Unseen   []string  `json:"unseen,omitempty"`  // of a diagnosis: what could not be seen, one sentence each
+}
+
+// Stage is one step of a method.
+type Stage struct {
+	Name  string  `json:"name"`            // stable word, e.g. "up-4"
+	Title string  `json:"title"`           // for people
+	Why   string  `json:"why"`             // what it was to show
+	Run   *int    `json:"run"`             // index in runs; nil = it could not begin
+	Pause float64 `json:"pause_s"`         // of silence before it
+	Err   *Error  `json:"error,omitempty"` // why it could not begin, or broke off
+}
+
+// Facts are settings of a host that bear on what it can carry. nil = not known.
+type Facts struct {
+	OS         string    `json:"os"`                             // "linux", "windows", …
+	TCPRead    *[3]int64 `json:"tcp_rmem"`                       // Linux: least, initial, most bytes of a receive buffer
+	TCPWrite   *[3]int64 `json:"tcp_wmem"`                       // Linux: least, initial, most bytes of a send buffer
+	CoreRead   *int64    `json:"rmem_max"`                       // most bytes of a receive buffer that a program may ask for
+	CoreWrite  *int64    `json:"wmem_max"`                       // most bytes of a send buffer that a program may ask for
+	Moderate   *bool     `json:"moderate_rcvbuf"`                // receive buffers are tuned
+	Scaling    *bool     `json:"window_scaling"`                 // windows above 64 KiB are offered
+	SACK       *bool     `json:"sack"`                           // selective acknowledgements are offered
+	Timestamps *bool     `json:"timestamps"`                     // TCP timestamps are offered
+	Congestion string    `json:"congestion,omitempty"`           // algorithm of new connections
+	Available  []string  `json:"congestion_available,omitempty"` // algorithms that can be chosen
+	Autotuning string    `json:"autotuning_level,omitempty"`     // Windows: level of receive window auto-tuning
+	Forwarding *bool     `json:"ip_forward"`                     // packets are forwarded between interfaces
+	Kind       string    `json:"nic_kind,omitempty"`             // of the interface towards the peer
+	MaxBPS     *int64    `json:"max_speed_bps"`                  // fastest mode of its hardware, bit/s
+	QueuesNow  *int      `json:"queues_now"`                     // its queues in use
+	QueuesMax  *int      `json:"queues_max"`                     // its queues at most
+	Busiest    *float64  `json:"busiest"`                        // share of its busiest interrupt, 0..1
+	Emulated   bool      `json:"emulated"`                       // it is a card that a hypervisor imitates in software
+	Quota      *float64  `json:"cpu_quota"`                      // processors' worth of time that the control group allows
+	Conntrack  *float64  `json:"conntrack_used"`                 // how full the connection table is, 0..1
+	Governor   string    `json:"governor,omitempty"`             // of the clock frequency
+	Recorded   bool      `json:"recorded,omitempty"`             // read from a recorded tree: replayed, not of this machine
 }
 
 // Point is one figure of a curve.

@@ -6,11 +6,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
 )
 
 // commands is the list of native commands, in the order of the help text. Each
 // constructor lives in the cmd_ file of its name.
 var commands = []func(*env) *cobra.Command{
+	newDiagnoseCmd,
 	newTestCmd,
 	newDelayCmd,
 	newServeCmd,
@@ -30,8 +33,9 @@ on this machine, so that everything can be tried without a second host.
 
 Called as "iperf3" (or as "fullbore iperf3 …") it is a drop-in for that program.`
 
-const rootExample = `  fullbore test self                 try it on this machine
+const rootExample = `  fullbore diagnose self             try it on this machine
   fullbore serve                     answer iperf3 and fullbore clients
+  fullbore diagnose HOST             what limits this path? (fullbore HOST: in 15 s)
   fullbore test HOST                 up, then down, 10 s each
   fullbore test HOST --down -P 8     eight streams from HOST to here
   fullbore delay HOST                round trip, jitter, loss of small packets
@@ -76,6 +80,9 @@ func (e *env) root() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
+			}
+			if len(args) == 1 && isHost(cmd.Context(), args[0]) {
+				return e.runDiagnose(cmd.Context(), &diagnoseOptions{quick: true, most: 64, plan: plan.Plan{Port: plan.DefaultPort}}, args[0])
 			}
 			u := usagef("unknown command %q", args[0])
 			for _, s := range cmd.SuggestionsFor(args[0]) {

@@ -50,6 +50,8 @@ const (
 // whose rate is a function of loss. (BBR and its kin, vegas, dctcp, westwood are not.)
 var lossBased = []string{"reno", "newreno", "cubic", "bic", "htcp", "highspeed", "scalable", "hybla", "illinois"}
 
+func isLossBased(name string) bool { return slices.Contains(lossBased, name) }
+
 // verdict is a limit with the words for the closing sentence.
 type verdict struct {
 	code string
@@ -118,7 +120,7 @@ func pathLimit(run *result.Run, d *direction) verdict {
 	ideal, rated := idealRate(run, d)
 	atIdeal := rated && d.head.BPS >= idealShare*ideal
 	queue := flow.minRTT > 0 && float64(flow.meanRTT-flow.minRTT)/float64(flow.minRTT) > bufferDelay
-	if flow.lossRatio > 0 && !atIdeal && slices.Contains(lossBased, flow.congestion) {
+	if flow.lossRatio > 0 && !atIdeal && isLossBased(flow.congestion) {
 		predicted := float64(len(d.streams)) * Mathis(flow.mss, flow.meanRTT, flow.lossRatio)
 		match := d.head.BPS <= predicted*mathisFactor && d.head.BPS*mathisFactor >= predicted
 		switch {

@@ -27,7 +27,9 @@ const (
 	Limit  Kind = "limit" // a value of the field "limit"
 	Flag   Kind = "flag"  // a value of the field "flags"
 	Check  Kind = "check" // a line of fullbore doctor
-	Term   Kind = "term"
+	// Verdict is the code of a verdict of fullbore diagnose.
+	Verdict Kind = "verdict"
+	Term    Kind = "term"
 )
 
 // Topic is one meaning of one word.
@@ -138,12 +140,13 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
+		{Field, [][]Topic{reportFields, diagnoseFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
 		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags}},
 		{Check, [][]Topic{checks}},
+		{Verdict, [][]Topic{verdicts}},
 		{Term, [][]Topic{terms}},
 	} {
 		from := len(out)

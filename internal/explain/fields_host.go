@@ -2,7 +2,7 @@ package explain
 
 // hostFields are facts about machines and their counters.
 var hostFields = []Topic{
-	{Word: "os", In: []string{"Host"}, Text: "Operating system, for example \"linux\" or \"windows\"."},
+	{Word: "os", In: []string{"Host", "Facts"}, Text: "Operating system, for example \"linux\" or \"windows\"."},
 	{Word: "release", In: []string{"Host"}, Text: "Release of the kernel or operating system.", Source: "uname(2); RtlGetVersion"},
 	{Word: "system_info", In: []string{"Host"}, Text: "System, host name, release, version and machine in one line, as iperf3 prints it.", Source: "uname(2)"},
 	{Word: "cores", In: []string{"Host", "HostSample", "HostTotal"}, Text: "Of a host and of its counters: how many logical processors are online. Of a sample: each core's time over the interval, split up; a core that was offline or counted nothing is absent."},

@@ -30,7 +30,7 @@ var runFields = []Topic{
 		Do:   "Compare results of the same release only, or say that they differ.",
 		See:  []string{"version-differs"},
 	},
-	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
+	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
 		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},
@@ -43,7 +43,7 @@ var runFields = []Topic{
 		Text: "Wall clock when the test began. It is a label: no rate or duration is computed from it.",
 	},
 	{Word: "label", In: []string{"Run", "Point"}, Text: "A name that the user gave to the run. Of a point of a curve: what was varied and how far."},
-	{Word: "note", In: []string{"Run"}, Text: "A remark that the user added to the run."},
+	{Word: "note", In: []string{"Run", "Verdict"}, Text: "Of a run: a remark that the user added. Of a verdict: true when it is worth knowing beside the limit, but is not what holds the rate back."},
 	{Word: "test", In: []string{"Run"}, Text: "What was agreed to be done: transport, direction, streams, length and every option. 0, an empty word or absence means that the option was not set."},
 	{Word: "hosts", In: []string{"Run"}, Text: "Facts about both machines. The other end's are known only when it is a fullbore and tells them.", See: []string{"foreign-peer"}},
 	{
@@ -86,9 +86,9 @@ var runFields = []Topic{
 	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
 	{Word: "next", In: []string{"Run", "Conclusion"}, Text: "The command worth typing next, and why; null when nothing follows from this run."},
 	{Word: "command", In: []string{"Step"}, Text: "A command line to type as it stands."},
-	{Word: "why", In: []string{"Step"}, Text: "What the command would show or mend."},
+	{Word: "why", In: []string{"Step", "Stage"}, Text: "What the command would show or mend."},
 	{
-		Word: "error", In: []string{"Run", "Event", "Report"},
+		Word: "error", In: []string{"Run", "Event", "Report", "Stage"},
 		Text: "Why the run broke off; absent when it did not. What was measured until then is kept in the same document.",
 		See:  []string{"code", "remote"},
 	},
@@ -108,7 +108,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},

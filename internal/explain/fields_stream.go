@@ -8,7 +8,7 @@ var streamFields = []Topic{
 		Source: "iperf3: client 5, 7, 9, …; server 5, 8, 10, 12, …",
 	},
 	{Word: "local", In: []string{"Stream", "Milestone"}, Text: "Address and port of the stream, connection or listener at the end that tells."},
-	{Word: "host", In: []string{"Addr", "Interval", "Event"}, Text: "In an address: numeric IP address, IPv4-mapped ones as IPv4. In an interval: the machine's counters over it. In an event: facts about an end."},
+	{Word: "host", In: []string{"Addr", "Interval", "Event", "Verdict"}, Text: "In a verdict: the end at which it is to be mended. In an address: numeric IP address, IPv4-mapped ones as IPv4. In an interval: the machine's counters over it. In an event: facts about an end."},
 	{
 		Word: "sender", In: []string{"Stream", "StreamInterval", "IntervalSum", "Sum"},
 		Text: "Of a stream or sum: what the sending end counted; null when it is not known. In an interval: true when the reporting end sends.",

@@ -47,7 +47,7 @@ var tcpFields = []Topic{
 	{Word: "segments_out", In: []string{"TCPInfo"}, Unit: "segments", Text: "Sent since the connection began, acknowledgements and repetitions included.", Source: "tcpi_segs_out (Linux 4.2)"},
 	{Word: "segments_in", In: []string{"TCPInfo"}, Unit: "segments", Text: "Received since the connection began.", Source: "tcpi_segs_in (Linux 4.2)"},
 	{Word: "ecn", In: []string{"TCPInfo"}, Text: "Explicit congestion notification was agreed on.", Source: "TCPI_OPT_ECN; RFC 3168"},
-	{Word: "sack", In: []string{"TCPInfo"}, Text: "Selective acknowledgements were agreed on.", Source: "TCPI_OPT_SACK; RFC 2018", Do: "If false on a path between modern systems, a middlebox strips TCP options."},
+	{Word: "sack", In: []string{"TCPInfo", "Facts"}, Text: "Selective acknowledgements were agreed on.", Source: "TCPI_OPT_SACK; RFC 2018", Do: "If false on a path between modern systems, a middlebox strips TCP options."},
 	{Word: "window_scale", In: []string{"TCPInfo"}, Unit: "bits: send, receive", Text: "Shift of the window field in each direction. 0 and 0: no window above 64 KiB.", Source: "tcpi_snd_wscale, tcpi_rcv_wscale; RFC 7323", Do: "0 on a path between modern systems: a middlebox strips the option, or net.ipv4.tcp_window_scaling is off.", See: []string{"window-scaling"}},
-	{Word: "timestamps", In: []string{"TCPInfo"}, Text: "Timestamps were agreed on; they take 12 bytes of each packet.", Source: "TCPI_OPT_TIMESTAMPS; RFC 7323"},
+	{Word: "timestamps", In: []string{"TCPInfo", "Facts"}, Text: "Timestamps were agreed on; they take 12 bytes of each packet.", Source: "TCPI_OPT_TIMESTAMPS; RFC 7323"},
 }

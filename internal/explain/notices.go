@@ -2,6 +2,7 @@ package explain
 
 // notices are the codes of notices.
 var notices = []Topic{
+	{Word: "budget-used", Text: "The payload that --max-bytes allows has been moved: further stages of the diagnosis were left out, and what they would have decided is open.", Do: "A larger budget, or --quick."},
 	{
 		Word: "address-fallback",
 		Text: "The host's first address did not answer and the test went to another one. Both are named in the notice: they may be different paths, or different machines.",

@@ -1,0 +1,134 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// FactsOf picks what the rules look at from an inventory.
+func FactsOf(inv *oshost.Inventory) *result.Facts {
+	t := &inv.TCP
+	f := &result.Facts{
+		OS: inv.Host.OS, TCPRead: t.ReadMem, TCPWrite: t.WriteMem, CoreRead: t.CoreReadMax, CoreWrite: t.CoreWriteMax,
+		Moderate: t.ModerateRcv, Scaling: t.WindowScaling, SACK: t.SACK, Timestamps: t.Timestamps, Congestion: t.Congestion, Available: t.Available,
+		Autotuning: t.AutotuningLevel, Governor: inv.CPU.Governor, Recorded: inv.Recorded,
+	}
+	if len(inv.NICs) > 0 {
+		n := &inv.NICs[0]
+		f.Kind, f.MaxBPS, f.Emulated = n.Kind, n.MaxBPS, n.Emulated
+		if n.Channels != nil {
+			f.QueuesNow, f.QueuesMax = &n.Channels.Now, &n.Channels.Max
+		}
+		if n.IRQ != nil {
+			f.Busiest = &n.IRQ.Busiest
+		}
+	}
+	if inv.Quota != nil {
+		f.Quota = &inv.Quota.CPUs
+	}
+	if inv.Conntrack != nil && inv.Conntrack.Max > 0 {
+		used := float64(inv.Conntrack.Count) / float64(inv.Conntrack.Max)
+		f.Conntrack = &used
+	}
+	return f
+}
+
+// Fill puts stages, runs, verdicts, the sentence and what could not be seen into a report.
+func Fill(rep *result.Report, history []method.Done, facts *result.Facts) {
+	rep.Kind, rep.Facts = "diagnose", facts
+	rep.Runs, rep.Stages = []*result.Run{}, nil
+	for _, d := range history {
+		s := result.Stage{Name: d.Step.Name, Title: d.Step.Title, Why: d.Step.Why, Pause: d.Step.Pause.Seconds(), Err: d.Err}
+		if d.Run != nil {
+			at := len(rep.Runs)
+			s.Run = &at
+			rep.Runs = append(rep.Runs, d.Run)
+		}
+		rep.Stages = append(rep.Stages, s)
+	}
+	rep.Verdicts = Judge(history, facts)
+	if rep.Verdicts == nil {
+		rep.Verdicts = []result.Verdict{}
+	}
+	rep.Unseen = Unseen(history, facts)
+	rep.Summary = Summary(rep.Verdicts)
+}
+
+// History is that of a stored report, to be judged again.
+func History(rep *result.Report) (out []method.Done) {
+	for _, s := range rep.Stages {
+		d := method.Done{Step: method.Step{Name: s.Name, Title: s.Title, Why: s.Why}, Err: s.Err}
+		d.Step.Pause = seconds(s.Pause)
+		if s.Run != nil && *s.Run >= 0 && *s.Run < len(rep.Runs) {
+			d.Run = rep.Runs[*s.Run]
+			d.Step.Plan.Streams = d.Run.Test.Streams
+			d.Step.Plan.Window = int64(d.Run.Test.Window)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// Summary is the sentence of a diagnosis: its first verdict's, with how sure it is.
+func Summary(vs []result.Verdict) string {
+	if len(vs) == 0 {
+		return "Nothing was measured."
+	}
+	v := vs[0]
+	text := v.Summary
+	if v.Code != Inconclusive {
+		text = fmt.Sprintf("%s (%s)", trimStop(text), v.Certainty) + "."
+	}
+	return text
+}
+
+func trimStop(s string) string {
+	if n := len(s); n > 0 && s[n-1] == '.' {
+		return s[:n-1]
+	}
+	return s
+}
+
+// Conclusive reports a verdict that is proven or likely and says something (design §3).
+func Conclusive(vs []result.Verdict) bool {
+	for _, v := range vs {
+		if !v.Note && v.Code != Inconclusive && v.Certainty != Possible {
+			return true
+		}
+	}
+	return false
+}
+
+// Unseen says what could not be seen, one sentence each.
+func Unseen(history []method.Done, facts *result.Facts) (out []string) {
+	c := NewCase(history, facts)
+	run := c.first()
+	if run == nil {
+		return []string{"anything: no test could be made"}
+	}
+	server := c.host(result.Server)
+	if !c.extended() && run.Wire != nil && run.Wire.TestStarted {
+		out = append(out,
+			fmt.Sprintf("the counters of %s: it is no fullbore, so its processor, its interface and (downwards) its TCP's state are not known; fullbore serve there would tell", server),
+			"delay under load in each direction: nothing answers probes there")
+	}
+	if c.extended() && run.Hosts.Server != nil && run.Hosts.Server.NIC == nil {
+		out = append(out, fmt.Sprintf("the interface and settings of %s: it tells strangers little (serve --facts full, or a login)", server))
+	}
+	if c.Idle.rtt == 0 {
+		out = append(out, "the round trip of the empty path")
+	}
+	for _, l := range c.legs() {
+		if one := l.one(); one != nil && one.usable() && one.shares == nil {
+			out = append(out, fmt.Sprintf("what the sender waited for, %s: its kernel's counters are not told", l.dir))
+		}
+	}
+	if l := conclude.LinkSpeed(run); l == 0 && !c.loopback() {
+		out = append(out, "the speed of the slowest link between: the interfaces do not tell theirs, so the most that was reached stands for it")
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package explain
+
+// diagnoseFields are those of the document of fullbore diagnose.
+var diagnoseFields = []Topic{
+	{Word: "stages", In: []string{"Report", "Verdict"}, Text: "Of a diagnosis: what was done, in order. Of a verdict: the names of the stages that it rests on."},
+	{Word: "facts", In: []string{"Report"}, Text: "Settings of the host that diagnosed, as far as the verdicts look at them."},
+	{Word: "unseen", In: []string{"Report"}, Text: "What could not be seen and why, one sentence each."},
+	{Word: "run", In: []string{"Stage"}, Text: "Index of the stage's run in \"runs\"; null when it could not begin."},
+	{Word: "pause_s", In: []string{"Stage"}, Unit: "seconds", Text: "Silence before the stage, for example so that a policer's bucket fills."},
+	{Word: "values", In: []string{"Verdict"}, Text: "The figures that a verdict names, for programs: rate, window, needed, queue, bucket, loss and so on."},
+	{Word: "unit", In: []string{"Value"}, Text: "Unit of the value: bit/s, bytes, s, ratio, packets, or empty for a plain number."},
+	{Word: "measured_bps", In: []string{"Verdict"}, Unit: "bit/s of payload", Text: "The rate that this limit leaves."},
+	{Word: "reach_bps", In: []string{"Verdict"}, Unit: "bit/s of payload", Text: "What the direction would carry with this limit mended, as far as an intervention or the link showed it; absent when it is not known."},
+	{Word: "tcp_rmem", In: []string{"Facts"}, Unit: "bytes", Text: "Least, initial and largest receive buffer that the kernel's tuning gives a connection.", Source: "net.ipv4.tcp_rmem", See: []string{"tcp-rmem"}},
+	{Word: "tcp_wmem", In: []string{"Facts"}, Unit: "bytes", Text: "Least, initial and largest send buffer that the kernel's tuning gives a connection.", Source: "net.ipv4.tcp_wmem", See: []string{"tcp-wmem"}},
+	{Word: "rmem_max", In: []string{"Facts"}, Unit: "bytes", Text: "Largest receive buffer that a program may ask for (-w).", Source: "net.core.rmem_max", See: []string{"rmem-max"}},
+	{Word: "wmem_max", In: []string{"Facts"}, Unit: "bytes", Text: "Largest send buffer that a program may ask for (-w).", Source: "net.core.wmem_max", See: []string{"wmem-max"}},
+	{Word: "moderate_rcvbuf", In: []string{"Facts"}, Text: "Whether the kernel enlarges receive buffers by itself.", Source: "net.ipv4.tcp_moderate_rcvbuf", See: []string{"moderate-rcvbuf"}},
+	{Word: "window_scaling", In: []string{"Facts"}, Text: "Whether the host offers windows above 64 KiB.", Source: "net.ipv4.tcp_window_scaling", See: []string{"window-scaling"}},
+	{Word: "congestion_available", In: []string{"Facts"}, Text: "Congestion controls that can be chosen.", Source: "net.ipv4.tcp_available_congestion_control"},
+	{Word: "autotuning_level", In: []string{"Facts"}, Text: "Windows' level of receive window auto-tuning, where it is known.", See: []string{"autotuning-level"}},
+	{Word: "ip_forward", In: []string{"Facts"}, Text: "Whether the host forwards packets between its interfaces; null when not known.", Source: "net.ipv4.ip_forward"},
+	{Word: "nic_kind", In: []string{"Facts"}, Text: "Kind of the interface towards the peer: physical, wireless, bond, bridge, vlan, tunnel, veth, loopback, virtual."},
+	{Word: "max_speed_bps", In: []string{"Facts"}, Unit: "bit/s", Text: "Fastest mode that the interface's hardware supports.", Source: "ethtool"},
+	{Word: "queues_now", In: []string{"Facts"}, Text: "Queues of the interface in use.", Source: "ethtool -l", See: []string{"queues"}},
+	{Word: "queues_max", In: []string{"Facts"}, Text: "Queues that the interface could use.", Source: "ethtool -l"},
+	{Word: "busiest", In: []string{"Facts"}, Unit: "share, 0..1", Text: "Share of the interface's interrupts that its busiest vector took since boot.", See: []string{"interrupt-spread"}},
+	{Word: "emulated", In: []string{"Facts"}, Text: "The card is one that a hypervisor imitates in software (e1000, rtl8139): slow, and costly.", Do: "virtio, VMXNET3 or the hypervisor's own card."},
+	{Word: "cpu_quota", In: []string{"Facts"}, Unit: "processors", Text: "Processor time that the control group allows; null = no quota, or not known.", See: []string{"cpu-quota"}},
+	{Word: "conntrack_used", In: []string{"Facts"}, Unit: "share, 0..1", Text: "How full the kernel's connection table is.", See: []string{"conntrack"}},
+	{Word: "governor", In: []string{"Facts"}, Text: "How the clock frequency follows the load."},
+	{Word: "recorded", In: []string{"Facts"}, Text: "The facts are from a recorded tree of another machine, not from this one: replayed."},
+}

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Drive plays a method: one step after the other, each with what came of those before.
+type Drive struct {
+	Method method.Method
+	// Complete puts in what a method does not know: host, port, options of the user.
+	Complete func(plan.Plan) plan.Plan
+	// MaxBytes bounds the payload of all steps together, MaxRate the rate of each; 0 = not.
+	MaxBytes, MaxRate int64
+
+	Begin  func(method.Step)  // a step begins, before its pause; nil = nobody listens
+	Events result.Sink        // events of the steps; nil = nobody listens
+	End    func(*method.Done) // a step is over; nil = nobody listens
+}
+
+// Outcome is what a driven method left.
+type Outcome struct {
+	History []method.Done
+	Moved   int64           // payload bytes that senders counted
+	Notices []result.Notice // about the whole
+	Err     *result.Error   // why it did not come to its end; nil = it did
+}
+
+// between is how long an iperf3 server needs before it listens again.
+const between = 300 * time.Millisecond
+
+// Drive plays d until its method has no more steps, its budget is used up, or ctx ends. It
+// keeps what was measured in any case. It starts no goroutine.
+func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
+	var out Outcome
+	for {
+		step, more := d.Method.Next(out.History)
+		if !more {
+			return out
+		}
+		left := d.MaxBytes - out.Moved
+		if d.MaxBytes > 0 && left <= 0 {
+			out.Notices = append(out.Notices, result.Notice{
+				Code: "budget-used", End: result.Client, Level: result.Warn,
+				Text: fmt.Sprintf("the budget of %d bytes is used up: stages from %q on were left out", d.MaxBytes, step.Name),
+			})
+			return out
+		}
+		if d.Begin != nil {
+			d.Begin(step)
+		}
+		pause := step.Pause
+		if n := len(out.History); n > 0 && !extendedRun(out.History[n-1].Run) {
+			pause = max(pause, between)
+		}
+		if !rest(ctx, pause) {
+			out.Err = causeOf(ctx)
+			return out
+		}
+		p := d.Complete(step.Plan)
+		if d.MaxBytes > 0 {
+			p.MaxBytes = left
+		}
+		if d.MaxRate > 0 {
+			p.MaxRate = d.MaxRate
+		}
+		run, err := r.Run(ctx, p, d.Events)
+		done := method.Done{Step: step, Run: run, Err: asError(err)}
+		if run != nil {
+			run.Label = step.Name
+			out.Moved += moved(run)
+		}
+		out.History = append(out.History, done)
+		if d.End != nil {
+			d.End(&out.History[len(out.History)-1])
+		}
+		if ctx.Err() != nil {
+			out.Err = causeOf(ctx)
+			return out
+		}
+	}
+}
+
+func extendedRun(run *result.Run) bool { return run != nil && run.Wire != nil && run.Wire.Extension }
+
+// moved is the payload of a run, as its senders counted it.
+func moved(run *result.Run) (bytes int64) {
+	for _, s := range run.Sums {
+		if s.Sender != nil {
+			bytes += s.Sender.Bytes
+		} else if s.Receiver != nil {
+			bytes += s.Receiver.Bytes
+		}
+	}
+	return bytes
+}
+
+// rest waits; false when ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func asError(err error) *result.Error {
+	var e *result.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	}
+	return &result.Error{Code: "failed", Text: err.Error()}
+}
+
+func causeOf(ctx context.Context) *result.Error { return asError(context.Cause(ctx)) }
