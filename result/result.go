@@ -582,8 +582,8 @@ type Verdict struct {
 
 	// Direction is "up", "down" or "both"; "" = of neither. Host is the end at which it is
 	// to be mended; "" = on the way, or not known.
-	Direction string `json:"direction,omitempty"`
-	Host      End    `json:"host,omitempty"`
+	Direction string `json:"direction,omitempty"` // "up", "down", "both"
+	Host      End    `json:"host,omitempty"`      // at which it is to be mended; absent = on the way, or not known
 	// Note: worth knowing beside the limit; it is not what holds the rate back.
 	Note bool `json:"note,omitempty"`
 	// Values are the figures that the verdict names, for programs.
