@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,14 +16,21 @@ import (
 type barrier struct {
 	mu    sync.RWMutex // held for writing while a marker connects: its port is known only then
 	marks map[netip.AddrPort]chan struct{}
+	deaf  atomic.Bool // this host does not reach itself
 }
 
-// patience bounds a barrier where a firewall drops what a host sends to itself.
-const patience = 300 * time.Millisecond
+const (
+	// reachSelf bounds the connecting, where a firewall drops what a host sends to itself: there
+	// are no barriers then.
+	reachSelf = 2 * time.Second
+	// acceptSelf bounds the wait for a connection that the kernel has completed: only a machine
+	// that does not let this program run needs so long.
+	acceptSelf = 10 * time.Second
+)
 
 // pass returns when everything completed before the call was accepted.
 func (b *barrier) pass(ctx context.Context, lns []net.Listener) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, acceptSelf)
 	defer cancel()
 	jobs := make(chan net.Listener)
 	var wg sync.WaitGroup
@@ -59,10 +67,16 @@ func (b *barrier) connect(ctx context.Context, ln net.Listener) (net.Conn, chan 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var d net.Dialer
+	d := net.Dialer{Timeout: reachSelf}
 	for _, a := range ownAddrs(at.Addr()) {
+		if b.deaf.Load() {
+			return nil, nil
+		}
 		nc, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, at.Port()).String())
 		if err != nil {
+			if isTimeout(err) {
+				b.deaf.Store(true)
+			}
 			continue
 		}
 		local, err := netip.ParseAddrPort(nc.LocalAddr().String())

@@ -24,8 +24,8 @@ func (f *fixture) atPorts(base int) func(int) netip.AddrPort {
 // TestPortSync: three threads of two senders are told ports of their own (windows §3.5).
 func TestPortSync(t *testing.T) {
 	t.Parallel()
-	f := serve(t, Config{Windows: true, PortSync: true, Port: DefaultPort + 1, Ports: 3, Expect: 3, Duration: time.Second, OneOff: true}, nil)
-	sender := Config{Windows: true, PortSync: true, Ports: 2, Threads: 1, Host: "127.0.0.1", Duration: time.Second, WaitTimeout: 10 * time.Second}
+	f := serve(t, Config{Windows: true, PortSync: true, Port: DefaultPort + 1, Ports: 3, Expect: 3, Follow: true, OneOff: true}, nil)
+	sender := Config{Windows: true, PortSync: true, Ports: 2, Threads: 1, Host: "127.0.0.1", Blocks: 20, BlockSize: 4096, Duration: time.Hour, WaitTimeout: time.Minute}
 	two := send(t, sender, dialFrom("", f.atPorts(DefaultPort)))
 	sender.Ports = 1
 	one := send(t, sender, dialFrom("", f.atPorts(DefaultPort)))
@@ -44,6 +44,9 @@ func TestPortSync(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("threads %v", seen)
+	}
+	if a, b := bytesOf(run, result.Server), bytesOf(two.rec.run(), result.Client)+bytesOf(one.rec.run(), result.Client); a != b || a != 40*4096 {
+		t.Errorf("%d bytes came, %d were sent", a, b)
 	}
 }
 
