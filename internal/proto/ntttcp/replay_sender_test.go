@@ -67,7 +67,14 @@ func TestSenderReplays(t *testing.T) {
 				p.senders = append(p.senders, s)
 			}
 			if cut := p.interrupts(); cut != nil {
-				until(t, "data", func() bool { return p.started() })
+				until(t, "data of all", func() bool {
+					for _, s := range p.senders {
+						if !s.rec.moved() {
+							return false
+						}
+					}
+					return true
+				})
 				for _, i := range cut {
 					p.senders[i].stop(errInterrupt)
 				}
@@ -313,13 +320,6 @@ func (p *puppet) end() {
 	for _, nc := range p.conns {
 		nc.Close()
 	}
-}
-
-// started reports that data came.
-func (p *puppet) started() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.bytes > 0
 }
 
 // awaitTurn waits until the i-th sender may come, as in the recording.
