@@ -7,6 +7,11 @@ var ntttcpNotices = []Topic{
 		Text: "The buffer of a call (-b, -l) is longer than what is moved at once, 1 MiB: it is moved in pieces of that size. Larger calls would not be faster.",
 	},
 	{
+		Word: "extension-fallback",
+		Text: "The receiver answered as a fullbore does (state 70, or token 0x46), but did not go on as one. Real receivers answer so never; a box between the ends that answers in their place might. The test runs as with a real receiver: this run has the figures of its own end only.",
+		Do:   "Look at what listens there; with a fullbore at the other end, at its log.",
+	},
+	{
 		Word: "last-client-alone",
 		Text: "A sender was started as the last of several (-L), but the receiver does not wait for several (-M). The original refuses such a sender; here its test runs, with it alone.",
 		Do:   "Start the receiver with -M to run several senders at one time.",
@@ -22,6 +27,16 @@ var ntttcpNotices = []Topic{
 		Do:   "Only if such senders are to come: end the other program, or choose another base port (-p).",
 	},
 	{
+		Word: "receiver-shorter",
+		Text: "The receiver ended before this end's time was over, in good order: in the Windows dialect nothing is agreed on, so each end runs for its own time. The rates are over the time of the shorter one.",
+		Do:   "Give both ends the same times (-t, -wu, -cd).",
+	},
+	{
+		Word: "results-missing",
+		Text: "Both ends are fullbores, which tell each other what they counted, and the other end's part did not come: its connection was closed, it did not answer in time, or what it said makes no sense. This run has the figures of its own end only.",
+		Do:   "The text says why. Look at the other end's own run.",
+	},
+	{
 		Word: "senders-merged",
 		Text: "Several Windows senders at one address set up their tests at the same moment at the same ports. Their connections carry no name, and neither could begin without the other's tokens, so they were measured as one: the rate is what they reached together.",
 		Do:   "Start them a moment apart, or give each ports of its own (-p).",
@@ -30,6 +45,10 @@ var ntttcpNotices = []Topic{
 		Word: "sender-shorter",
 		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
 		Do:   "Give both ends the same times (-t, -W, -C).",
+	},
+	{
+		Word: "streams-unpaired",
+		Text: "The two ends know a connection by its ports, and a box between them changed some (address translation). Which figures of the one end belong to which connection of the other was decided by the order of the connections. The sums of all connections are right; single streams may be mixed up.",
 	},
 	{
 		Word: "time-limited",

@@ -89,6 +89,11 @@ type Config struct {
 	MaxStreams        int            // per test; 0 = no limit
 	MaxDuration       time.Duration  // a longer cycle is not agreed to; 0 = no limit
 
+	// Extension is what this end does with a fullbore: "" = it speaks the extension, "quiet" = it
+	// wants and sends no live events, "off" = it is as a real tool.
+	Extension string
+	FullFacts bool // a receiver tells everything about its machine, not only what a stranger may know
+
 	Options []string // the user's words, for the record
 }
 
@@ -165,6 +170,7 @@ func (c Config) Validate(sends bool) error {
 	bad(c.FQRate < 0, "fq_rate", c.FQRate, "must not be negative")
 	bad(c.Interval < plan.MinInterval/10, "interval", c.Interval, "must be at least 10 ms")
 	bad(c.Blocks < 0 || c.Blocks > 0 && (c.Warmup > 0 || c.Cooldown > 0), "blocks", c.Blocks, "are counted without warm-up and cool-down")
+	bad(c.Extension != "" && c.Extension != "quiet" && c.Extension != "off", "extension", c.Extension, `must be "quiet" or "off"`)
 	bad(c.Expect < 0, "expect", c.Expect, "must not be negative")
 	bad(c.MaxTests < 0, "max_tests", c.MaxTests, "must not be negative")
 	bad(c.MaxStreams < 0, "max_streams", c.MaxStreams, "must not be negative")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -24,8 +25,9 @@ type emitter struct {
 	out   result.Sink
 	end   result.End
 	seq   int64
-	start time.Time // of this end's clock; zero before the data phase, when T is 0
-	done  bool      // no event follows
+	start time.Time      // of this end's clock; zero before the data phase, when T is 0
+	done  bool           // no event follows
+	peer  *ext.Forwarder // gets them too; nil = a plain peer
 }
 
 // begin sets the zero of T.
@@ -39,7 +41,7 @@ func (e *emitter) begin() {
 func (e *emitter) Event(ev result.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done || e.out == nil {
+	if e.done {
 		return
 	}
 	e.seq++
@@ -47,11 +49,32 @@ func (e *emitter) Event(ev result.Event) {
 	if ev.T == 0 && !e.start.IsZero() {
 		ev.T = time.Since(e.start).Seconds()
 	}
-	e.out.Event(ev)
+	if e.out != nil {
+		e.out.Event(ev)
+	}
+	e.peer.Event(ev)
+}
+
+// relay hands on an event of the other end, which numbers and times its own.
+func (e *emitter) relay(ev result.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.done && e.out != nil {
+		e.out.Event(ev)
+	}
+}
+
+// tee lets the other end have the events from now on.
+func (e *emitter) tee(f *ext.Forwarder) {
+	e.mu.Lock()
+	e.peer = f
+	e.mu.Unlock()
 }
 
 func (e *emitter) notice(n result.Notice) {
-	n.End = e.end
+	if n.End == "" {
+		n.End = e.end
+	}
 	e.Event(result.Event{Kind: result.KindNotice, Notice: &n})
 }
 

@@ -3,6 +3,7 @@ package ntttcp
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -150,8 +151,8 @@ func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 			f.lns.Packets = append(f.lns.Packets, listenUDP(t, host))
 		} else {
 			f.lns.Data = append(f.lns.Data, listen())
-			f.lns.Tokens = append(f.lns.Tokens, listen())
 		}
+		f.lns.Tokens = append(f.lns.Tokens, listen())
 	}
 	if c.PortSync {
 		f.lns.PortSync = listen()
@@ -267,7 +268,12 @@ var errInterrupt = &result.Error{Code: "interrupted", Interrupted: true, Text: "
 func send(t testing.TB, c Config, dial dialer) *sending {
 	t.Helper()
 	c.Interval = beat / 4
-	s := &Sender{Config: c, Timeouts: quick(), second: beat, dial: dial}
+	return sendAs(t, &Sender{Config: c, Timeouts: quick(), second: beat, dial: dial})
+}
+
+// sendAs runs s.
+func sendAs(t testing.TB, s *Sender) *sending {
+	t.Helper()
 	ctx, stop := context.WithCancelCause(context.Background())
 	x := &sending{rec: newRecorder(), stop: stop, err: make(chan error, 1)}
 	over := make(chan struct{})
@@ -327,7 +333,7 @@ func checkRows(t testing.TB, run *result.Run, e result.End) {
 	t.Helper()
 	var rows int64
 	for _, iv := range run.Rows {
-		if iv.Omitted {
+		if iv.Omitted || iv.End != e {
 			continue
 		}
 		for _, s := range iv.Streams {
@@ -340,4 +346,14 @@ func checkRows(t testing.TB, run *result.Run, e result.End) {
 	if run.Protocol != protocol || run.End != e {
 		t.Errorf("the run is of %s at the %s", run.Protocol, run.End)
 	}
+}
+
+// readWord reads one word, and not a byte more.
+func readWord(r io.Reader) (Word, error) {
+	var b [WordSize]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0, err
+	}
+	w, _ := ParseWord(b[:])
+	return w, nil
 }

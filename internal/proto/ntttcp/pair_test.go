@@ -216,7 +216,7 @@ func TestSplitAndCoalesced(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond) // so that segments are apart; nothing depends on it
 	}
-	hear(t, nc, StateIdle)
+	hear(t, nc, StateFullbore)
 	both := append(Word(82).Append(nil), WordStart.Append(nil)...)
 	if _, err := nc.Write(both); err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func TestFirstToStart(t *testing.T) {
 		}
 		sync = dial(f.lns.Sync)
 		say(t, sync, WordState)
-		hear(t, sync, StateIdle)
+		hear(t, sync, StateFullbore)
 		say(t, sync, 1)
 		hear(t, sync, 30)
 		return sync, dial(f.lns.Data[0])
@@ -399,7 +399,7 @@ func TestFirstToStart(t *testing.T) {
 	hear(t, first, StateFinished)
 	f.finished(t, 0)
 	say(t, third, WordState) // it may ask again
-	hear(t, third, StateFinished)
+	hear(t, third, StateFullbore)
 }
 
 // TestSenderGivesUp: no state of a receiver holds a sender.
@@ -495,7 +495,7 @@ func TestVanished(t *testing.T) {
 	f := serve(t, Config{Endless: true, Exclusive: true}, func(r *Receiver) { r.Timeouts.Silence = 2 * beat })
 	nc := visitor(t, f)
 	say(t, nc, WordState)
-	hear(t, nc, StateIdle)
+	hear(t, nc, StateFullbore)
 	say(t, nc, 0)
 	hear(t, nc, 0)
 	data, err := net.Dial("tcp", f.lns.Data[0].Addr().String())

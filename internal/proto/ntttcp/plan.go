@@ -16,7 +16,7 @@ func ConfigOf(p plan.Plan) Config {
 		Host: p.Host, Family: p.Family, BindHost: p.BindHost, BindDev: p.BindDev, SourcePort: p.ClientPort,
 		BlockSize: p.BlockSize, Bitrate: n.Rate, FQRate: n.FQRate, NoDelay: p.NoDelay, Window: p.Window,
 		Interval: p.Interval, Send: p.Send, Receive: p.Receive, Affinity: p.Affinity, MaxRate: p.MaxRate, MaxBytes: p.MaxBytes,
-		TOS: p.TOS, Options: p.Options,
+		TOS: p.TOS, Extension: p.Extension, Options: p.Options,
 	}
 	if c.Bitrate == 0 {
 		c.Bitrate = p.Bitrate * int64(p.Streams)
@@ -74,6 +74,10 @@ func ReceiverConfigOf(s plan.Serve) Config {
 	c := ConfigOf(*s.NTTTCP)
 	c.Exclusive, c.OneOff, c.Allow = s.Exclusive, s.OneOff, s.Allow
 	c.MaxTests, c.MaxStreams, c.MaxDuration = s.MaxTests, s.MaxStreams, s.MaxDuration
+	c.FullFacts = s.FullFacts
+	if s.Extension != "" {
+		c.Extension = s.Extension
+	}
 	if s.MaxRate > 0 && (c.MaxRate == 0 || s.MaxRate < c.MaxRate) {
 		c.MaxRate = s.MaxRate
 	}

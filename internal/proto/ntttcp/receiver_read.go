@@ -70,7 +70,7 @@ func (r *Receiver) count(ctx context.Context, pc *osnet.PacketConn, port int, in
 	data, from, _ := in.Message(i)
 	size := len(data)
 	s := known[from]
-	if s.tally == nil || !s.tally.running.Load() {
+	if s.tally == nil || !s.tally.wants() {
 		if len(known) >= maxVisitors {
 			clear(known)
 		}

@@ -3,9 +3,11 @@ package ntttcp
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // member is one sender of a test, as its sync connection shows it.
@@ -17,6 +19,11 @@ type member struct {
 	t     *test         // nil before it may set up
 	asked bool          // it said R or L, and was not refused
 	over  chan struct{} // closed with the connection
+	msgs  *mixed
+	wmu   sync.Mutex // one writer at a time
+	link  *link      // nil = a real tool, or one that does not say what it is
+	peer  *ext.ClientHello
+	begun chan struct{} // of a Windows sender: closed by its R; nil = of a Linux one
 }
 
 // handleSync serves one sync connection from its first byte to its end. It returns when the
@@ -31,22 +38,37 @@ func (r *Receiver) handleSync(ctx context.Context, nc net.Conn, linux bool) {
 	if tc, ok := nc.(interface{ SetNoDelay(bool) error }); ok {
 		_ = tc.SetNoDelay(true)
 	}
-	m := &member{r: r, nc: nc, linux: linux, over: make(chan struct{})}
+	m := &member{r: r, nc: nc, linux: linux, over: make(chan struct{}), msgs: &mixed{r: nc}}
 	defer m.leave()
+	m.serve(ctx)
+}
+
+// serve hears and answers until the connection ends, or is to end.
+func (m *member) serve(ctx context.Context) {
 	for {
 		m.limit()
-		w, err := readWord(nc)
+		it, err := m.msgs.next()
 		if err != nil {
 			m.gone(err)
 			return
 		}
-		ask, err := m.d.hear(w)
+		if it.frame != 0 {
+			if !m.frame(it) {
+				m.r.note(peerOf(m.nc), "sent a hello that makes no sense")
+				return
+			}
+			continue
+		}
+		ask, err := m.d.hear(it.w)
 		if err != nil {
-			r.note(peerOf(nc), "sent something that is no NTTTCP")
+			m.r.note(peerOf(m.nc), "sent something that is no NTTTCP")
 			m.gone(err)
 			return
 		}
-		if !m.answer(ctx, ask, w) {
+		if m.link == nil && ask != askState {
+			m.msgs.set(wordsOnly) // what follows X told that it is no fullbore
+		}
+		if !m.answer(ctx, ask, it.w) {
 			return
 		}
 	}
@@ -68,9 +90,13 @@ func (m *member) limit() {
 // ends then, or with the connection.
 func (m *member) watch() {
 	_ = m.nc.SetReadDeadline(time.Time{})
+	over := m.t.done
+	if m.link != nil {
+		over = m.t.told
+	}
 	m.r.wg.Go(func() {
 		select {
-		case <-m.t.done:
+		case <-over:
 			_ = m.nc.SetReadDeadline(time.Now().Add(m.r.to.Parting))
 		case <-m.over:
 		}
@@ -108,13 +134,24 @@ func (m *member) hello(ctx context.Context) bool {
 		}
 		m.t.join(m)
 	}
-	return m.say(m.r.state())
+	state := m.r.state()
+	if m.link == nil && m.offers() {
+		m.msgs.set(mayGreet)
+		state = StateFullbore
+	}
+	return m.say(state)
 }
 
 // start answers R and L.
 func (m *member) start(ctx context.Context, last bool) bool {
 	if m.asked {
 		return m.say(WordStart) // it is running, or was
+	}
+	if m.begun != nil { // its tokens have come: who waits for this answers
+		m.asked = true
+		close(m.begun)
+		m.watch()
+		return true
 	}
 	if m.t == nil { // neither a state nor a time was asked for
 		if m.t = m.r.enter(ctx, peerOf(m.nc)); m.t == nil {
@@ -148,9 +185,7 @@ func (m *member) rtt() time.Duration {
 }
 
 func (m *member) say(w Word) bool {
-	_ = m.nc.SetWriteDeadline(time.Now().Add(m.r.to.Answer))
-	_, err := m.nc.Write(w.Append(nil))
-	return err == nil
+	return writeTo(m.nc, &m.wmu, w.Append(nil), m.r.to.Answer) == nil
 }
 
 // gone takes note of a visitor that says nothing.
@@ -164,6 +199,7 @@ func (m *member) gone(err error) {
 // test it changes nothing by itself (linux §3.1).
 func (m *member) leave() {
 	close(m.over)
+	m.link.closed()
 	if m.t != nil {
 		m.t.left(m)
 	}

@@ -146,7 +146,11 @@ func (t *test) setUpTokens(ctx context.Context) {
 		return
 	}
 	t.start(time.Now())
+	k := t.takeGreeting()
 	t.answerTokens()
+	if k != nil {
+		t.meet(ctx, k)
+	}
 	if t.doubtful && len(t.conns) > 0 {
 		t.sortOut(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -83,6 +84,11 @@ type senderRun struct {
 	// started is when the receiver's word to begin came: its clock runs since then.
 	started time.Time
 	linger  time.Time // until then the connections stay open
+
+	greeting *osnet.Conn      // Windows: the token connection that a fullbore answered on
+	link     *link            // nil = a plain receiver
+	peer     *ext.ServerHello // with link
+	stopped  chan struct{}    // with link: closed when the receiver says that it ended early
 }
 
 func (r *senderRun) test(ctx context.Context) error {
@@ -144,8 +150,25 @@ func (r *senderRun) connect(ctx context.Context, network string, to netip.AddrPo
 	return osnet.Dial(ctx, network, to, o)
 }
 
-// agree connects to the sync port and agrees on the cycle.
+// agree meets the receiver at its sync port and agrees on the cycle.
 func (r *senderRun) agree(ctx context.Context, addrs []netip.Addr) error {
+	if err := r.meet(ctx, addrs); err != nil {
+		return err
+	}
+	answer, err := r.exchange(ctx, proposal(r.c.cycle()), "to agree on the time")
+	if err != nil {
+		return err
+	}
+	if answer < 0 {
+		return &result.Error{Code: "refused", Remote: true, Reported: true, Text: fmt.Sprintf("the receiver refuses the time (its answer is %d)", answer)}
+	}
+	r.agreed = time.Duration(answer) * r.second
+	return nil
+}
+
+// askState connects to the sync port and asks for the receiver's state: one in which it takes
+// tests.
+func (r *senderRun) askState(ctx context.Context, addrs []netip.Addr) (Word, error) {
 	o := osnet.Options{Family: r.c.Family, BindHost: r.c.BindHost, BindDev: r.c.BindDev, NoDelay: true, Timeout: r.to.Connect}
 	port := r.c.Port - 1
 	var conn *osnet.Conn
@@ -158,9 +181,9 @@ func (r *senderRun) agree(ctx context.Context, addrs []netip.Addr) error {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
-		return connectError(err, port)
+		return 0, connectError(err, port)
 	}
 	r.out.notices(notices)
 	r.addr = addrs[0]
@@ -173,22 +196,10 @@ func (r *senderRun) agree(ctx context.Context, addrs []netip.Addr) error {
 	local, remote := conn.Local(), conn.Remote()
 	r.out.tell(result.Milestone{Code: result.MilestoneSync, Local: &local, Remote: &remote})
 	state, err := r.exchange(ctx, WordState, "to tell its state")
-	if err != nil {
-		return err
+	if err == nil && state == StateRunning {
+		err = &result.Error{Code: "busy", Remote: true, Text: "the receiver runs another test: try again when it is over"}
 	}
-	if state == StateRunning {
-		return &result.Error{Code: "busy", Remote: true, Text: "the receiver runs another test: try again when it is over"}
-	}
-	proposed := proposal(r.c.cycle())
-	answer, err := r.exchange(ctx, proposed, "to agree on the time")
-	if err != nil {
-		return err
-	}
-	if answer < 0 {
-		return &result.Error{Code: "refused", Remote: true, Reported: true, Text: fmt.Sprintf("the receiver refuses the time (its answer is %d)", answer)}
-	}
-	r.agreed = time.Duration(answer) * r.second
-	return nil
+	return state, err
 }
 
 // exchange says w and returns the answer.
@@ -390,6 +401,9 @@ func (r *senderRun) start(ctx context.Context) error {
 	if r.c.Last {
 		w = WordLast
 	}
+	if err := r.introduce(); err != nil {
+		return r.syncError(ctx, err, "to start the test")
+	}
 	answer, err := r.exchange(ctx, w, "to start the test")
 	if err != nil {
 		return err
@@ -441,7 +455,12 @@ func (r *senderRun) measure(ctx context.Context) error {
 		r.out.told(result.MilestoneStarted)
 	}
 	r.out.head(result.KindStart, r.head)
-	why, err := p.run(ctx, nil)
+	r.linked(s)
+	why, err := p.run(ctx, r.stopped)
+	early := why == stopPeer
+	if early { // the receiver's word, not an end that ours asked for
+		why = stopGone
+	}
 	whole := why == stopDone || why == stopGone && p.complete()
 	totals, all := p.finish(why, false)
 	if r.linger = time.Now(); r.c.Blocks == 0 { // a receiver that counts has its end by ours
@@ -451,6 +470,8 @@ func (r *senderRun) measure(ctx context.Context) error {
 	switch {
 	case why == stopRequest:
 		fault = asError(ctx, err)
+	case early:
+		fault = r.receiverStopped()
 	case why == stopSilent:
 		fault = &result.Error{Code: "stalled", Remote: true, Text: fmt.Sprintf("nothing could be sent for %v: the receiver, or the path to it, has stopped", r.to.Silence)}
 	case !whole:
@@ -464,10 +485,12 @@ func (r *senderRun) measure(ctx context.Context) error {
 	if s.measured < 0 {
 		r.out.notice(tooShort(s))
 	}
-	if r.sync != nil && (!whole || s.warmup > 0 || s.cooldown > 0) {
+	if r.saysEnd(whole, why, s) {
 		r.sayEnd()
 	}
-	r.out.Event(result.Event{Kind: result.KindFinish, Finish: finishOf(result.Client, views, totals, p.total, r.began)})
+	f := finishOf(result.Client, views, totals, p.total, r.began)
+	fault = r.conclude(ctx, f, why, outcome{totals, all, p.total}, fault)
+	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 	if fault != nil {
 		return fault
 	}
@@ -482,8 +505,20 @@ func tooShort(s schedule) result.Notice {
 	}
 }
 
-// sayEnd tells the receiver that this end is done, as the original does wherever the cycle was
-// longer than what it measured (linux §3.5). A receiver that is gone already needs no word.
+// saysEnd reports whether this end says that it is done: as the original does, wherever the cycle
+// was longer than what it measured (linux §3.5). The Windows dialect has no such word; there it is
+// said to a fullbore when the test was cut short.
+func (r *senderRun) saysEnd(whole bool, why stop, s schedule) bool {
+	switch {
+	case r.sync == nil:
+		return false
+	case r.c.Windows:
+		return why == stopRequest || why == stopSilent
+	}
+	return !whole || s.warmup > 0 || s.cooldown > 0
+}
+
+// sayEnd says it. A receiver that is gone already needs no word.
 func (r *senderRun) sayEnd() {
 	if r.sync.say(WordEnd, r.to.Answer) != nil {
 		return
@@ -538,6 +573,7 @@ func (r *senderRun) nudge() (stop func()) {
 // (linux §8.1); data first, then sync.
 func (r *senderRun) close() {
 	r.out.close()
+	r.link.stop(true) // of a test that broke off before its end
 	if r.eng != nil && !r.linger.IsZero() {
 		stop := r.nudge()
 		r.sync.wait(time.Until(r.linger))
@@ -548,6 +584,9 @@ func (r *senderRun) close() {
 	}
 	if r.eng != nil {
 		r.eng.Close()
+	}
+	if r.greeting != nil { // a set-up that failed
+		_ = r.greeting.Close()
 	}
 	r.sync.close()
 }

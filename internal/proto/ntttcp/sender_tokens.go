@@ -137,7 +137,7 @@ func (r *senderRun) swapTokens(ctx context.Context) error {
 					errs[i] = err
 					continue
 				}
-				waiting.Go(func() { errs[i] = r.awaitToken(ctx, c) })
+				waiting.Go(func() { errs[i] = r.awaitToken(ctx, i, c) })
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func (r *senderRun) swapTokens(ctx context.Context) error {
 			return e
 		}
 	}
-	return nil
+	return r.meetTokens(ctx)
 }
 
 // openToken connects to the token port of connection i and sends the token.
@@ -173,19 +173,25 @@ func (r *senderRun) openToken(ctx context.Context, i int) (*osnet.Conn, error) {
 		return nil, err
 	}
 	_ = c.Net().SetWriteDeadline(time.Now().Add(r.to.Answer))
-	if _, err := c.Net().Write([]byte{Token}); err != nil {
+	if _, err := c.Net().Write([]byte{r.token(i)}); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// awaitToken reads the receiver's token, of whatever value, and closes. The receiver may be
-// waiting for other senders.
-func (r *senderRun) awaitToken(ctx context.Context, c *osnet.Conn) error {
-	defer c.Close()
+// awaitToken reads the receiver's token, of whatever value, and closes, unless it is a fullbore's
+// greeting. The receiver may be waiting for other senders.
+func (r *senderRun) awaitToken(ctx context.Context, i int, c *osnet.Conn) error {
 	var b [1]byte
-	return r.readToken(ctx, c, b[:])
+	err := r.readToken(ctx, c, b[:])
+	if err == nil && b[0] == TokenFullbore && r.token(i) == TokenFullbore {
+		_ = c.Net().SetDeadline(time.Time{})
+		r.greeting = c
+		return nil
+	}
+	_ = c.Close()
+	return err
 }
 
 // readToken fills b, waiting as long as a set-up may take.

@@ -5,17 +5,23 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 )
 
 // syncConn is a sender's end of the sync connection. Its reader goroutine hands on one word
-// at a time and ends with the connection, or with close.
+// at a time, frames go to the link, and it ends with the connection, or with close.
 type syncConn struct {
 	nc    net.Conn
+	msgs  *mixed
+	link  atomic.Pointer[link] // nil = the receiver is plain
 	in    chan heard
 	quit  chan struct{}
 	ended chan struct{} // the reader is gone: the receiver closed it, or this end
 	once  sync.Once
+	wmu   sync.Mutex // one writer at a time
 }
 
 type heard struct {
@@ -29,7 +35,7 @@ var (
 )
 
 func newSyncConn(nc net.Conn) *syncConn {
-	c := &syncConn{nc: nc, in: make(chan heard), quit: make(chan struct{}), ended: make(chan struct{})}
+	c := &syncConn{nc: nc, msgs: &mixed{r: nc}, in: make(chan heard), quit: make(chan struct{}), ended: make(chan struct{})}
 	go c.read()
 	return c
 }
@@ -38,9 +44,17 @@ func (c *syncConn) read() {
 	defer close(c.ended)
 	defer close(c.in)
 	for {
-		w, err := readWord(c.nc)
+		it, err := c.msgs.next()
+		if l := c.link.Load(); l != nil {
+			if err != nil {
+				l.closed()
+			} else if it.frame != 0 {
+				l.frame(it.frame, it.doc)
+				continue
+			}
+		}
 		select {
-		case c.in <- heard{w, err}:
+		case c.in <- heard{it.w, err}:
 		case <-c.quit:
 			return
 		}
@@ -50,13 +64,34 @@ func (c *syncConn) read() {
 	}
 }
 
+// carry lets frames come, and go with write.
+func (c *syncConn) carry(l *link) {
+	c.link.Store(l)
+	c.msgs.set(framed)
+}
+
 // say writes one word in one piece.
 func (c *syncConn) say(w Word, within time.Duration) error {
-	if err := c.nc.SetWriteDeadline(time.Now().Add(within)); err != nil {
+	return writeTo(c.nc, &c.wmu, w.Append(nil), within)
+}
+
+// write writes frames, and ends a connection on which half of one may be under way.
+func (c *syncConn) write(b []byte, within time.Duration) error {
+	err := writeTo(c.nc, &c.wmu, b, within)
+	if err != nil {
+		_ = c.nc.Close()
+	}
+	return err
+}
+
+// writeTo writes b whole to a connection that several goroutines write to.
+func writeTo(nc net.Conn, mu *sync.Mutex, b []byte, within time.Duration) error {
+	mu.Lock()
+	defer mu.Unlock()
+	if err := nc.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
-	_, err := c.nc.Write(w.Append(nil))
-	return err
+	return ext.Write(nc, b)
 }
 
 // next returns the next word, waiting for it at most within; 0 = as long as it takes.

@@ -26,6 +26,7 @@ type tally struct {
 
 	t0      time.Time
 	running atomic.Bool
+	tails   atomic.Bool  // what comes after the end is counted apart, for loss
 	way     atomic.Int32 // viaCalls …
 
 	fired    chan struct{}
@@ -38,12 +39,14 @@ type tally struct {
 	mu       sync.RWMutex // guards what follows
 	flows    map[datagramFlow]*tallied
 	list     []*tallied
+	awaited  awaited
 	measured bool
 	origin   int64 // ns since t0
 	nextRow  int64
 	index    int
 	stopped  int64 // 0 = counting
 	closed   bool  // the last row was made
+	tailed   int64 // when the last datagram came after the end
 	final    *traffic.Totals
 }
 
@@ -59,6 +62,7 @@ type tallied struct {
 	first          int // bytes of its first datagram
 	bytes, packets atomic.Int64
 	last           atomic.Int64 // ns since t0
+	tail           atomic.Int64 // datagrams after the end
 	base, prev     tallyMark
 }
 
@@ -88,6 +92,7 @@ func (t *tally) add(f datagramFlow, local result.Addr, n int) { t.addRun(f, loca
 // addRun counts so many datagrams of n bytes each.
 func (t *tally) addRun(f datagramFlow, local result.Addr, n, times int) {
 	if !t.running.Load() {
+		t.addTail(f, times)
 		return
 	}
 	t.mu.RLock()
@@ -157,6 +162,11 @@ const maxTallied = 32768
 func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *tallied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if s := t.awaited.take(f); s != nil && t.stopped == 0 {
+		s.view.Local, s.view.Remote.Host, s.view.Remote.Port, s.first = local, f.from.Addr().Unmap().String(), int(f.from.Port()), n
+		t.flows[f] = s
+		return s
+	}
 	if s := t.flows[f]; s != nil || t.stopped != 0 || len(t.list) >= maxTallied {
 		return s
 	}
@@ -184,7 +194,7 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *talli
 func (t *tally) has(f datagramFlow) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.flows[f] != nil
+	return t.flows[f] != nil || t.awaited.knows(f)
 }
 
 // senders lists where datagrams came from.

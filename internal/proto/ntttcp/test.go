@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -27,6 +28,7 @@ type test struct {
 	kind kind       // set before the test is at a door
 
 	done chan struct{} // closed: the data phase is over
+	told chan struct{} // closed: with a link, the sender has this end's results
 	stop chan struct{} // closed: a sender said E
 	came chan struct{} // has an element after a connection, datagram or token came
 
@@ -62,14 +64,22 @@ type test struct {
 	parted  bool   // a sender said E
 	gone    int    // members whose sync connection ended
 
-	hooks TestHooks // set by open, as out
-	out   *emitter
+	// link and hello are set before the test runs; nil = a real tool's.
+	link  *link
+	hello *ext.ClientHello
+
+	// Of the test's goroutine. hooks and out are set by open; figures are the results that the sender
+	// gets, said that it has them.
+	hooks   TestHooks
+	out     *emitter
+	figures *ext.Results
+	said    bool
 }
 
 // newTest makes a test for a sender at d. r.mu is held.
 func (r *Receiver) newTest(d *door) *test {
 	return &test{
-		r: r, peer: d.peer, doors: []*door{d}, done: make(chan struct{}), stop: make(chan struct{}), came: make(chan struct{}, 1),
+		r: r, peer: d.peer, doors: []*door{d}, done: make(chan struct{}), told: make(chan struct{}), stop: make(chan struct{}), came: make(chan struct{}, 1),
 		lastCame: time.Now(),
 	}
 }
@@ -281,6 +291,7 @@ func (t *test) claimOwn(m *member) (why string) {
 		}
 	}
 	m.asked = true
+	t.carry(m)
 	t.mu.Lock()
 	t.first = addrOf(m.nc.RemoteAddr())
 	t.mu.Unlock()

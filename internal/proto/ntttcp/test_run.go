@@ -11,6 +11,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -24,9 +25,11 @@ func (t *test) schedule() schedule {
 		own = 0
 	}
 	t.mu.Lock()
-	agreed, asked, k := t.agreed, t.asked, t.kind
+	agreed, asked, k, hello := t.agreed, t.asked, t.kind, t.hello
 	t.mu.Unlock()
 	switch {
+	case hello != nil && c.Follow:
+		return t.theirSchedule(hello, agreed)
 	case k == kindLinux && asked:
 		return scheduleOf(time.Duration(agreed)*t.r.second, scale(c.Warmup), own)
 	case c.Endless || c.Follow:
@@ -49,7 +52,8 @@ func (t *test) run(ctx context.Context, alone bool) {
 	t.open()
 	defer t.r.parted(ctx, t)
 	defer t.finished()
-	defer t.r.ended(t) // before finished: whoever hears of the end finds the slot free
+	defer t.sayResults() // whoever has them finds the slot free, too
+	defer t.r.ended(t)   // before finished: whoever hears of the end finds the slot free
 	defer t.abandon()
 	defer t.r.forget(t)
 	err := t.guarded(ctx, alone)
@@ -125,12 +129,16 @@ func (t *test) head(s schedule) result.Run {
 		facts.Dialect = "windows"
 	}
 	t.mu.Unlock()
-	return result.Run{
+	h := result.Run{
 		NTTTCP: facts,
 		Schema: result.Schema, Tool: t.r.Tool, End: result.Server, Protocol: protocol, Started: result.Now(t.r.now()),
 		Test: c.test(s, 0), Hosts: result.Hosts{Server: t.r.Facts},
 		Wire: &result.Wire{AcceptedFrom: &result.Addr{Host: t.first.Host, Port: t.first.Port}, TestStarted: true, TestNumber: t.number},
 	}
+	if t.hello != nil {
+		h.Wire.Extension, h.Wire.PeerVersion = true, ext.Printable(t.hello.Version)
+	}
+	return h
 }
 
 // portsOf is how many ports the set of ports has that the sender uses, and the first. t.mu is held.
@@ -174,7 +182,9 @@ func (t *test) announce(head result.Run, s schedule, alone bool) {
 	if t.others > 0 {
 		t.noteOverlap(fmt.Sprintf("runs %d other tests", t.others))
 	}
-	t.noteTimes(c.Warmup + c.Duration + c.Cooldown)
+	if t.link == nil {
+		t.noteTimes(c.Warmup + c.Duration + c.Cooldown)
+	}
 	t.noteLimit(s)
 	if t.merged {
 		t.out.notice(result.Notice{
@@ -259,6 +269,7 @@ func (t *test) measure(ctx context.Context, alone bool) error {
 	if s.measured < 0 {
 		t.out.notice(tooShort(s))
 	}
+	t.linked(s)
 	if t.late {
 		t.showUp(ctx)
 	}
@@ -368,6 +379,7 @@ func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
 // receive runs the data phase over TCP.
 func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived []*arrival) error {
 	c := t.r.c
+	arrived, ids := t.pair(arrived)
 	conns := make([]*osnet.Conn, len(arrived))
 	var notices []result.Notice
 	for i, a := range arrived {
@@ -382,6 +394,7 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	s = s.late(time.Since(t.begun))
 	p := newPhase(s, t.r.to.Silence, t.out)
 	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return t.r.thread(arrived[i].port) })
+	number(flows, views, ids)
 	head.Streams, head.Test.Streams = views, len(views)
 	if b := views[0].Buffers; b != nil {
 		head.Wire.SndbufActual, head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
@@ -414,13 +427,19 @@ func (t *test) begins() {
 // report ends the data phase and emits the totals.
 func (t *test) report(ctx context.Context, p *phase, why stop, err error, views func() []result.Stream) error {
 	complete := p.complete()
+	if why == stopPeer && !t.senderParted() { // it only told that its time is over
+		why = stopGone
+	}
 	if t.others == 0 && t.r.slots.Begun() > t.begunAs {
 		t.noteOverlap("has run other tests")
 	}
 	totals, all := p.finish(why, true)
+	theirs := t.swapResults(ctx, why, err, complete, outcome{totals, all, p.total})
 	t.doneOnce.Do(func() { close(t.done) })
 	fault := t.fault(ctx, p, why, err, complete, all)
-	t.out.Event(result.Event{Kind: result.KindFinish, Finish: finishOf(result.Server, views(), totals, p.total, t.begun)})
+	f := finishOf(result.Server, views(), totals, p.total, t.begun)
+	t.mergeResults(f, theirs)
+	t.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 	t.logTest(totals, fault)
 	if fault != nil {
 		return fault
@@ -440,7 +459,7 @@ func (t *test) fault(ctx context.Context, p *phase, why stop, err error, complet
 		if complete {
 			return nil
 		}
-		return &result.Error{Code: "sender-interrupted", Remote: true, Reported: true, Text: "the sender ended the test early: it was interrupted"}
+		return &result.Error{Code: "sender-interrupted", Remote: true, Reported: true, Text: "the sender ended the test early: " + t.senderSays("it was interrupted")}
 	case stopSilent:
 		return &result.Error{Code: "peer-vanished", Remote: true, Text: fmt.Sprintf("nothing came for %v: the sender, or the path from it, has stopped", t.r.to.Silence)}
 	case stopGone:

@@ -13,6 +13,10 @@ type Timeouts struct {
 	// than a receiver's Turn. A sender that was
 	// told to wait for the last one waits without limit.
 	Answer time.Duration
+	// Hello: how long a receiver that says that it is a fullbore may take for its hello. 4 s.
+	Hello time.Duration
+	// Stopping: how long a sender that is stopped waits for the receiver's figures. 2 s.
+	Stopping time.Duration
 	// Setup: the longest pause while a sender opens its connections. 60 s (the original
 	// sender gives up after 1200 s).
 	Setup time.Duration
@@ -39,6 +43,8 @@ func (t Timeouts) filled() Timeouts {
 	def(&t.Connect, 10*time.Second)
 	def(&t.Header, 4*time.Second)
 	def(&t.Answer, 12*time.Second)
+	def(&t.Hello, 4*time.Second)
+	def(&t.Stopping, 2*time.Second)
 	def(&t.Setup, 60*time.Second)
 	def(&t.Turn, 10*time.Second)
 	def(&t.Settle, 20*time.Millisecond)

@@ -3,7 +3,6 @@ package ntttcp
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -46,17 +45,6 @@ func (w Word) String() string {
 		return fmt.Sprintf("%q", rune(w))
 	}
 	return fmt.Sprintf("%d", int32(w))
-}
-
-// readWord reads one message, however many segments it came in: the original receiver takes
-// a part for the whole (linux §3.1). io.EOF = none began.
-func readWord(r io.Reader) (Word, error) {
-	var b [WordSize]byte
-	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return 0, err
-	}
-	w, _ := ParseWord(b[:])
-	return w, nil
 }
 
 // command reports whether a receiver of the original takes a proposed time for a command.

@@ -47,16 +47,16 @@ func TestWordBytes(t *testing.T) {
 
 func TestReadWordAcrossSegments(t *testing.T) {
 	b := append(WordState.Append(nil), Word(60).Append(nil)...)
-	r := iotest.OneByteReader(bytes.NewReader(b))
+	r := &mixed{r: iotest.OneByteReader(bytes.NewReader(b))}
 	for _, want := range []Word{WordState, 60} {
-		if w, err := readWord(r); err != nil || w != want {
-			t.Errorf("%v, %v; want %v", w, err, want)
+		if it, err := r.next(); err != nil || it.w != want || it.frame != 0 {
+			t.Errorf("%+v, %v; want %v", it, err, want)
 		}
 	}
-	if _, err := readWord(r); !errors.Is(err, io.EOF) {
+	if _, err := r.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
-	if _, err := readWord(bytes.NewReader(b[:6][4:])); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := (&mixed{r: bytes.NewReader(b[:6][4:])}).next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("in the middle: %v", err)
 	}
 }
@@ -228,12 +228,13 @@ func FuzzSync(f *testing.F) {
 	}
 	f.Add([]byte("GET / HTTP/1.0\r\n\r\n"), uint8(1))
 	f.Fuzz(func(t *testing.T, b []byte, cut uint8) {
-		r := io.MultiReader(bytes.NewReader(b[:min(int(cut), len(b))]), bytes.NewReader(b[min(int(cut), len(b)):]))
+		r := &mixed{r: io.MultiReader(bytes.NewReader(b[:min(int(cut), len(b))]), bytes.NewReader(b[min(int(cut), len(b)):]))}
 		var d dialog
 		asked, started := false, false
 		for rest := b; ; {
 			want, n := ParseWord(rest)
-			got, err := readWord(r)
+			it, err := r.next()
+			got := it.w
 			if (err == nil) != (n > 0) || err == nil && got != want {
 				t.Fatalf("%x: heard %v (%v), want %v", b, got, err, want)
 			}

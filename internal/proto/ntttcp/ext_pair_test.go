@@ -1,0 +1,329 @@
+package ntttcp
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// machine makes a Machine that counts cores, to tell whose figures they are.
+func machine(cores int) Machine {
+	return func() func() *result.HostTotal {
+		return func() *result.HostTotal { return &result.HostTotal{Cores: cores, Seconds: 1} }
+	}
+}
+
+// linkedPair runs a sender and a receiver that tell each other who they are, and returns both runs.
+func linkedPair(t *testing.T, sender, receiver Config) (ours, theirs *result.Run, s *sending, f *fixture) {
+	t.Helper()
+	receiver.OneOff = true
+	f = serve(t, receiver, func(r *Receiver) {
+		r.Tool = result.Tool{Name: "fullbore", Version: "2"}
+		r.Facts = &result.Host{Name: "secret", OS: "linux", Cores: 2}
+		inner := r.NewTest
+		r.NewTest = func(a result.Addr) TestHooks {
+			h := inner(a)
+			h.Machine = machine(20)
+			return h
+		}
+	})
+	sender.Host, sender.Interval = "127.0.0.1", beat/4
+	s = sendAs(t, &Sender{
+		Config: sender, Timeouts: quick(), second: beat, dial: dialFrom("", f.at), Machine: machine(10),
+		Tool: result.Tool{Name: "fullbore", Version: "1"}, Facts: &result.Host{Name: "sender", OS: "windows"},
+	})
+	if got := s.wait(t); got != "" {
+		t.Errorf("the sender ends with %q: %+v", got, s.rec.run().Err)
+	}
+	theirs = f.finished(t, 0)
+	if theirs.Err != nil {
+		t.Errorf("the receiver ends with %+v", theirs.Err)
+	}
+	return s.rec.run(), theirs, s, f
+}
+
+// TestBothEnds: between two fullbores each end's run has the figures of both.
+func TestBothEnds(t *testing.T) {
+	udp := func(c Config) Config {
+		c.Transport, c.BlockSize, c.Bitrate = "udp", 1000, 8e6
+		return c
+	}
+	win := func(c Config) Config {
+		c.Windows, c.Threads, c.Conns = true, 1, 1
+		return c
+	}
+	tcp := Config{Ports: 3, Threads: 2, Conns: 2, Duration: time.Second}
+	warm := Config{Ports: 1, Threads: 2, Warmup: time.Second, Duration: time.Second, Cooldown: time.Second}
+	for name, c := range map[string]struct {
+		sender, receiver Config
+		streams          int
+	}{
+		"linux, tcp":                {tcp, Config{Ports: 3, Duration: time.Second}, 12},
+		"linux, udp":                {udp(tcp), udp(Config{Ports: 3, Duration: time.Second}), 12},
+		"linux, tcp, warm-up":       {warm, Config{Follow: true}, 2},
+		"linux, udp, warm-up":       {udp(warm), udp(Config{Follow: true}), 2},
+		"windows, tcp":              {win(tcp), Config{Ports: 3, Duration: time.Second}, 3},
+		"windows, udp":              {win(udp(tcp)), udp(Config{Ports: 3, Duration: time.Second}), 3},
+		"windows, tcp, warm-up":     {win(warm), Config{Follow: true}, 1},
+		"windows, udp, warm-up":     {win(udp(warm)), udp(Config{Follow: true}), 1},
+		"windows, tcp, until told":  {win(Config{Ports: 2, Duration: time.Second}), Config{Ports: 2, Duration: time.Hour}, 2},
+		"windows, counted":          {win(Config{Ports: 2, Blocks: 200, Duration: time.Hour, BlockSize: 4096}), Config{Ports: 2, Follow: true}, 2},
+		"windows, expected threads": {win(Config{Ports: 2, Duration: time.Second}), Config{Ports: 2, Duration: time.Second, Expect: 2}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, theirs, s, f := linkedPair(t, c.sender, c.receiver)
+			checkLinked(t, ours, theirs, c.streams)
+			if c.sender.Transport == "udp" {
+				checkDatagrams(t, ours, theirs)
+			}
+			if c.sender.Blocks > 0 && bytesOf(ours, result.Server) != c.sender.Blocks*int64(c.sender.BlockSize) {
+				t.Errorf("%d bytes arrived", bytesOf(ours, result.Server))
+			}
+			if c.sender.Warmup > 0 && ours.Test.Omit != theirs.Test.Omit {
+				t.Errorf("warm-ups of %v and %v s", ours.Test.Omit, theirs.Test.Omit)
+			}
+			for _, rec := range []*recorder{s.rec, f.tests()[0]} {
+				for _, code := range []string{"results-missing", "extension-fallback", "streams-unpaired", "events-dropped"} {
+					if n := rec.notice(code); n != nil {
+						t.Errorf("%+v", n)
+					}
+				}
+				if n := rec.notice("version-differs"); n == nil {
+					t.Error("the other end's release is not told")
+				}
+			}
+		})
+	}
+}
+
+// checkLinked: both runs hold the same streams, totals, machines and rows.
+func checkLinked(t *testing.T, ours, theirs *result.Run, streams int) {
+	t.Helper()
+	if len(ours.Streams) != streams || len(theirs.Streams) != streams {
+		t.Fatalf("%d and %d streams, want %d", len(ours.Streams), len(theirs.Streams), streams)
+	}
+	for i := range ours.Streams {
+		a, b := ours.Streams[i], theirs.Streams[i]
+		if a.ID != i+1 || b.ID != i+1 || a.Local.Port != b.Remote.Port || a.Remote.Port != b.Local.Port {
+			t.Errorf("stream %d: %d %v → %v here, %d %v ← %v there", i, a.ID, a.Local, a.Remote, b.ID, b.Local, b.Remote)
+		}
+		if diff := cmp.Diff(a.Sender, b.Sender); diff != "" || a.Sender == nil {
+			t.Errorf("stream %d, sender: %s", a.ID, diff)
+		}
+		if diff := cmp.Diff(a.Receiver, b.Receiver); diff != "" || a.Receiver == nil {
+			t.Errorf("stream %d, receiver: %s", a.ID, diff)
+		}
+		if diff := cmp.Diff(a.TCP, b.RemoteTCP); diff != "" {
+			t.Errorf("stream %d, kernel of the sender: %s", a.ID, diff)
+		}
+		if diff := cmp.Diff(a.RemoteTCP, b.TCP); diff != "" {
+			t.Errorf("stream %d, kernel of the receiver: %s", a.ID, diff)
+		}
+	}
+	for name, run := range map[string]*result.Run{"sender": ours, "receiver": theirs} {
+		checkRows(t, run, run.End)
+		if m := run.Machines; m == nil || m.Client == nil || m.Server == nil || m.Client.Cores != 10 || m.Server.Cores != 20 {
+			t.Errorf("%s: machines %+v", name, run.Machines)
+		}
+		if diff := cmp.Diff(ours.CPU, run.CPU); diff != "" || run.CPU.Client == nil || run.CPU.Server == nil && ours.Test.Transport == "tcp" {
+			t.Errorf("%s: CPU %+v %s", name, run.CPU, diff)
+		}
+		if h := run.Hosts; h.Client == nil || h.Server == nil || h.Client.OS != "windows" || h.Server.OS != "linux" {
+			t.Errorf("%s: hosts %+v", name, run.Hosts)
+		}
+		if w := run.Wire; !w.Extension || w.PeerVersion != map[string]string{"sender": "2", "receiver": "1"}[name] {
+			t.Errorf("%s: wire %+v", name, run.Wire)
+		}
+		for _, e := range []result.End{result.Client, result.Server} {
+			if len(run.Intervals(e)) == 0 {
+				t.Errorf("%s: no rows of the %s", name, e)
+			}
+		}
+	}
+	if ours.Hosts.Server.Name != "" || theirs.Hosts.Client.Name != "sender" {
+		t.Errorf("a stranger learns %+v; the receiver learns %+v", ours.Hosts.Server, theirs.Hosts.Client)
+	}
+}
+
+// checkDatagrams: the loss is what was sent less what arrived, at both ends the same.
+func checkDatagrams(t *testing.T, ours, theirs *result.Run) {
+	t.Helper()
+	for i := range ours.Streams {
+		a, b := ours.Streams[i].UDP, theirs.Streams[i].UDP
+		if a == nil || a.Loss == nil || b == nil || b.Loss == nil {
+			t.Errorf("stream %d: %+v, %+v", i+1, a, b)
+			continue
+		}
+		if diff := cmp.Diff(a.Loss, b.Loss); diff != "" {
+			t.Errorf("stream %d: %s", i+1, diff)
+		}
+		if l := a.Loss; l.Sent == 0 || l.Sent < *ours.Streams[i].Sender.Packets || l.Lost < 0 || l.Lost > l.Sent/2 {
+			t.Errorf("stream %d: %+v", i+1, l)
+		}
+	}
+}
+
+// TestQuietAndOff: no live rows where an end wants none; nothing at all where one is plain.
+func TestQuietAndOff(t *testing.T) {
+	for _, c := range []struct {
+		sender, receiver string
+		rows, linked     bool
+	}{
+		{"quiet", "", false, true}, {"", "off", false, false}, {"off", "", false, false},
+	} {
+		for _, windows := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s-%s-%v", c.sender, c.receiver, windows), func(t *testing.T) {
+				t.Parallel()
+				ours, theirs, s, f := linkedPair(t,
+					Config{Ports: 1, Threads: 1, Duration: time.Second, Windows: windows, Extension: c.sender},
+					Config{Duration: time.Second, Extension: c.receiver})
+				for _, run := range []*result.Run{ours, theirs} {
+					if got := len(run.Intervals(run.End.Other())) > 0; got != c.rows {
+						t.Errorf("rows of the other end: %v", got)
+					}
+					st := run.Streams[0]
+					if got := st.Sender != nil && st.Receiver != nil; got != c.linked || run.Wire.Extension != c.linked {
+						t.Errorf("both ends' totals: %v", got)
+					}
+				}
+				for _, rec := range []*recorder{s.rec, f.tests()[0]} {
+					if rec.notice("extension-fallback") != nil || rec.notice("results-missing") != nil {
+						t.Errorf("%+v", rec.run().Notices)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestTimesDiffer: what the ends measure is compared at both.
+func TestTimesDiffer(t *testing.T) {
+	for _, windows := range []bool{false, true} {
+		t.Run(fmt.Sprint(windows), func(t *testing.T) {
+			t.Parallel()
+			_, _, s, f := linkedPair(t,
+				Config{Ports: 1, Threads: 1, Warmup: time.Second, Duration: time.Second, Windows: windows},
+				Config{Duration: 2 * time.Second})
+			for _, rec := range []*recorder{s.rec, f.tests()[0]} {
+				n := rec.notice("times-differ")
+				if n == nil || !contains(n.Text, "1 s after a warm-up of 1 s") || !contains(n.Text, "2 s after a warm-up of 0 s") {
+					t.Errorf("%+v", n)
+				}
+			}
+		})
+	}
+}
+
+// TestInterruptLinked: whoever is stopped, both have what was measured so far, of both ends.
+func TestInterruptLinked(t *testing.T) {
+	for _, windows := range []bool{false, true} {
+		for _, who := range []string{"sender", "receiver"} {
+			for _, transport := range []string{"tcp", "udp"} {
+				t.Run(fmt.Sprintf("%s-%v-%s", who, windows, transport), func(t *testing.T) {
+					t.Parallel()
+					c := Config{Ports: 1, Threads: 1, Duration: time.Hour, Windows: windows}
+					r := Config{Duration: time.Hour, OneOff: true}
+					if transport == "udp" {
+						c.Transport, c.BlockSize, c.Bitrate, r.Transport = "udp", 1000, 1e6, "udp"
+					}
+					f := serve(t, r, nil)
+					c.Host = "127.0.0.1"
+					s := send(t, c, dialFrom("", f.at))
+					until(t, "rows of both ends", func() bool {
+						run := s.rec.run()
+						return len(run.Intervals(result.Client)) > 1 && len(run.Intervals(result.Server)) > 1
+					})
+					ends := map[string]string{"sender": "interrupted", "receiver": "sender-interrupted"}
+					if who == "sender" {
+						s.stop(errInterrupt)
+					} else {
+						f.stop(errInterrupt)
+						ends = map[string]string{"sender": "peer-closed", "receiver": "interrupted"}
+					}
+					if got := s.wait(t); got != ends["sender"] {
+						t.Errorf("the sender ends with %q", got)
+					}
+					theirs := f.finished(t, 0)
+					if theirs.Err == nil || theirs.Err.Code != ends["receiver"] {
+						t.Errorf("the receiver ends with %+v", theirs.Err)
+					}
+					for _, run := range []*result.Run{s.rec.run(), theirs} {
+						if bytesOf(run, result.Client) == 0 || bytesOf(run, result.Server) == 0 {
+							t.Errorf("the %s has %+v", run.End, run.Streams)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSecondTest: whoever has the results finds the receiver ready for the next.
+func TestSecondTest(t *testing.T) {
+	t.Parallel()
+	f := serve(t, Config{Duration: time.Second, Exclusive: true}, nil)
+	for i := range 3 {
+		s := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second}, dialFrom("", f.at))
+		if got := s.wait(t); got != "" {
+			t.Fatalf("sender %d ends with %q", i, got)
+		}
+		if bytesOf(s.rec.run(), result.Server) == 0 {
+			t.Errorf("sender %d has no figures of the receiver", i)
+		}
+	}
+}
+
+// TestLimits: what a receiver does not take is refused by its word, not by broken connections.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	f := serve(t, Config{Duration: time.Second, MaxStreams: 2}, nil)
+	s := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 3, Duration: time.Second}, dialFrom("", f.at))
+	if got := s.wait(t); got != "limit" {
+		t.Errorf("ends with %q", got)
+	}
+	if e := s.rec.run().Err; e == nil || !e.Remote || !contains(e.Text, "takes 2 connections") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestPairUp: streams are known by their ports, and where those were changed by their order.
+func TestPairUp(t *testing.T) {
+	list := [][2]int{{10, 1}, {11, 1}, {12, 2}}
+	for name, c := range map[string]struct {
+		ports   [][2]int
+		want    []int
+		guessed int
+	}{
+		"in another order":    {[][2]int{{12, 2}, {10, 1}, {11, 1}}, []int{2, 0, 1}, 0},
+		"one is missing":      {[][2]int{{12, 2}, {10, 1}}, []int{2, 0}, 0},
+		"one is changed":      {[][2]int{{99, 1}, {12, 2}, {10, 1}}, []int{1, 2, 0}, 1},
+		"all are changed":     {[][2]int{{99, 1}, {98, 1}, {97, 2}}, []int{0, 1, 2}, 3},
+		"one more than told":  {[][2]int{{10, 1}, {11, 1}, {12, 2}, {13, 2}}, []int{0, 1, 2, 3}, 0},
+		"two more, a changed": {[][2]int{{13, 2}, {10, 1}, {14, 2}, {15, 2}}, []int{1, 0, 2, 3}, 2},
+		"twice the same":      {[][2]int{{10, 1}, {10, 1}}, []int{0, 1}, 1},
+	} {
+		got, guessed := pairUp(list, c.ports)
+		if diff := cmp.Diff(c.want, got); diff != "" || guessed != c.guessed {
+			t.Errorf("%s: guessed %d, %s", name, guessed, diff)
+		}
+	}
+}
+
+// TestMergeUnknown: figures of streams that this end does not have change nothing, and an end that
+// tells nothing of itself takes nothing away.
+func TestMergeUnknown(t *testing.T) {
+	f := &result.Finish{
+		Streams:  []result.Stream{{ID: 1, Direction: result.Up, Sender: &result.Total{Bytes: 1}}},
+		Machines: &result.HostTotals{Client: &result.HostTotal{Cores: 1}},
+	}
+	merge(result.Client, f, nil, &ext.Results{Streams: []ext.StreamResult{{ID: 2, Total: result.Total{Bytes: 5}}}})
+	if s := f.Streams[0]; len(f.Streams) != 1 || s.Receiver != nil || s.Sender.Bytes != 1 || f.Machines.Client.Cores != 1 || f.Machines.Server != nil {
+		t.Errorf("%+v", f)
+	}
+}
