@@ -12,8 +12,10 @@ package forward
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/lab/hist"
 	"github.com/fullbore-net/fullbore/internal/lab/link"
 	"github.com/fullbore-net/fullbore/internal/lab/truth"
 )
@@ -38,6 +40,19 @@ type Config struct {
 	// (truth.IsData) from faults and random loss, so that neither control connection nor
 	// greeting takes part.
 	DataOnly [2]bool `json:"data_only"`
+	// Boxes are what happens to the content of packets in each direction.
+	Boxes [2]Box `json:"boxes"`
+	// HalfDuplex: see link.PathConfig.
+	HalfDuplex bool `json:"half_duplex"`
+	// Hash says how flows are spread over the members of a direction; another HashSeed
+	// spreads them otherwise.
+	Hash     link.Hash `json:"hash"`
+	HashSeed uint64    `json:"hash_seed"`
+}
+
+// path is what the schedule needs to know.
+func (c Config) path() link.PathConfig {
+	return link.PathConfig{Directions: c.Links, HalfDuplex: c.HalfDuplex}
 }
 
 // Validate reports every fault of c.
@@ -46,10 +61,14 @@ func (c Config) Validate() error {
 	if c.MTU < MinMTU || c.MTU > MaxMTU {
 		errs = append(errs, fmt.Errorf("forward: mtu %d is outside %d..%d", c.MTU, MinMTU, MaxMTU))
 	}
-	for i, l := range c.Links {
-		if err := l.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("forward: link %d: %w", i, err))
-		}
+	if err := c.path().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("forward: %w", err))
+	}
+	for _, b := range c.Boxes {
+		errs = append(errs, b.validate())
+	}
+	if c.Hash > link.HashAddresses {
+		errs = append(errs, fmt.Errorf("forward: unknown hash %d", c.Hash))
 	}
 	return errors.Join(errs...)
 }
@@ -63,12 +82,26 @@ type Report struct {
 	Directions [2]Direction `json:"directions"`
 }
 
+// Lateness sums up how much later than planned packets were written.
+type Lateness = hist.Summary
+
 // Direction is what one direction has done so far.
 type Direction struct {
 	Link link.Stats `json:"link"`    // asked: what the schedule took, dropped and lost
 	Out  link.Count `json:"out"`     // written into the far device
 	Held link.Count `json:"held"`    // in the queue or on the wire now
 	Late Lateness   `json:"late_ns"` // of the writes
+	// Wait is how long packets waited to be sent: the depth of the queue, a shaper's
+	// included. Those that were dropped there do not count.
+	Wait hist.Summary `json:"wait_ns"`
+	// Members are what the members have done; one entry without members, none when a plain
+	// link carried it all. Link has their sum.
+	Members []link.PortStats `json:"members,omitempty"`
+	// Taken are the flows and their members, when there are several, in order of their
+	// first packets.
+	Taken []FlowMember `json:"taken,omitempty"`
+	// Box is what was done to the content of packets, when there was to be anything.
+	Box *BoxStats `json:"box,omitempty"`
 	// Failed counts writes that the far device refused, by the name of the error: packets
 	// that were lost without having been asked to be.
 	Failed map[string]int64 `json:"failed,omitempty"`
@@ -83,6 +116,15 @@ type Direction struct {
 	// larger datagrams that are in none of them.
 	Datagrams []truth.Datagrams `json:"datagrams,omitempty"`
 	Fragments int64             `json:"fragments,omitempty"`
+}
+
+// FlowMember is a flow and the member that it took. Without ports these are 0.
+type FlowMember struct {
+	Src     netip.AddrPort `json:"src"`
+	Dst     netip.AddrPort `json:"dst"`
+	Proto   uint8          `json:"proto"` // IP protocol number
+	Member  int            `json:"member"`
+	Offered link.Count     `json:"offered"`
 }
 
 // Between returns the TCP payload bytes of all flows that left for the first time

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // sockets. The loop has one end, the test, as the kernel's stack would, the other.
 type device struct{ loop, stack int }
 
-func newDevice(t *testing.T) device {
+func newDevice(t testing.TB) device {
 	t.Helper()
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fullbore-net/fullbore/internal/lab/hist"
 	"github.com/fullbore-net/fullbore/internal/lab/link"
 	"github.com/fullbore-net/fullbore/internal/lab/truth"
 )
@@ -39,7 +40,8 @@ const noneDue = math.MaxInt64
 // packets, run to its end. So the standby, on another processor, looks lag after each
 // due time whether the round has been made, and makes it if not.
 type loop struct {
-	dirs    [2]*direction // guarded by busy
+	dirs    [2]*direction      // guarded by busy
+	path    *link.Path[packet] // nil: each direction has a link; guarded by busy
 	clock   clock
 	start   time.Duration
 	timeout unix.Timespec // of wait, here so that it is not allocated each time
@@ -59,10 +61,15 @@ type loop struct {
 
 // direction carries packets from src to dst.
 type direction struct {
-	src, dst int // descriptors, non-blocking
-	link     *link.Link
-	dataOnly bool // spare all but measured datagrams
-	wire     link.Wire[packet]
+	src, dst int                // descriptors, non-blocking
+	link     *link.Link         // its schedule and
+	wire     link.Wire[packet]  // what is on its way; or
+	path     *link.Path[packet] // both, of both directions
+	index    int                // of this one
+	back     *direction         // the other one
+	dataOnly bool               // spare all but measured datagrams
+	spread   *spread            // nil: there is one member
+	box      box
 	again    bool // what the wire gives out next is the copy of what it gave out last
 	pool     pool
 	truth    *truth.Tracker // nil: not asked for
@@ -71,7 +78,7 @@ type direction struct {
 
 	unstamped int64
 
-	late    lateHist
+	late    hist.Hist
 	out     link.Count
 	held    link.Count
 	failed  map[syscall.Errno]int64
@@ -128,22 +135,35 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 	}
 	l := &loop{clock: clk, wake: wake, doze: doze, asks: make(chan chan frozen, 1)}
 	l.next.Store(noneDue)
-	for i, ends := range [2][2]int{{a, b}, {b, a}} {
-		lk, err := link.New(cfg.Links[i])
-		if err != nil {
+	if !cfg.path().Plain() {
+		if l.path, err = link.NewPath(cfg.path(), l.dropped); err != nil {
 			return nil, err
 		}
+	}
+	for i, ends := range [2][2]int{{a, b}, {b, a}} {
 		d := &direction{
-			src: ends[0], dst: ends[1], link: lk, dataOnly: cfg.DataOnly[i],
-			pool: pool{size: cfg.MTU}, failed: map[syscall.Errno]int64{}, tap: taps[i],
+			src: ends[0], dst: ends[1], dataOnly: cfg.DataOnly[i], path: l.path, index: i,
+			pool: pool{size: max(cfg.MTU, maxICMPv6)}, failed: map[syscall.Errno]int64{}, tap: taps[i],
+			box: newBox(cfg.Boxes[i], cfg.MTU),
+		}
+		if l.path == nil {
+			if d.link, err = link.New(cfg.Links[i]); err != nil {
+				return nil, err
+			}
+		} else if l.path.Members(i) > 1 {
+			d.spread = newSpread(cfg.Hash, cfg.HashSeed)
 		}
 		if cfg.Truth {
 			d.truth = truth.NewTracker()
 		}
 		l.dirs[i] = d
 	}
+	l.dirs[0].back, l.dirs[1].back = l.dirs[1], l.dirs[0]
 	return l, nil
 }
+
+// dropped is told by the path of a packet that does not arrive.
+func (l *loop) dropped(dir int, p packet, _ link.Drop) { l.dirs[dir].lose(p) }
 
 // run carries packets until stop is called or a device fails. Its workers do not lock
 // their threads: the process's threads are all alike (favourThread), and every 10 ms the
@@ -151,8 +171,12 @@ func newLoop(cfg Config, a, b int, taps [2]*tap) (*loop, error) {
 // another thread, for which there may be no processor.
 func (l *loop) run() error {
 	l.start = l.clock.now()
-	for _, d := range l.dirs {
-		d.link.Begin(l.start)
+	if l.path != nil {
+		l.path.Begin(l.start)
+	} else {
+		for _, d := range l.dirs {
+			d.link.Begin(l.start)
+		}
 	}
 	cpus := l.places.find()
 	var standby sync.WaitGroup
@@ -231,6 +255,12 @@ func (l *loop) round(leader bool) (goOn bool, err error) {
 // nextDue returns when the next packet has to be written, or noneDue.
 func (l *loop) nextDue() time.Duration {
 	due := time.Duration(noneDue)
+	if l.path != nil {
+		if next, ok := l.path.Next(); ok {
+			due = next
+		}
+		return due
+	}
 	for _, d := range l.dirs {
 		if next, ok := d.wire.Next(); ok {
 			due = min(due, next)
@@ -307,6 +337,21 @@ func (l *loop) wait(fds []unix.PollFd, timeout time.Duration, limited bool) erro
 
 // pull reads what the near device holds, at most a batch, and schedules it.
 func (d *direction) pull(c *clock) error {
+	if d.path == nil {
+		return d.read(c)
+	}
+	// What had come before the first read is read when one finds nothing.
+	began := c.now()
+	err := d.read(c)
+	if d.drained {
+		d.path.Known(d.index, began)
+	} else {
+		d.path.Known(d.index, d.last)
+	}
+	return err
+}
+
+func (d *direction) read(c *clock) error {
 	d.drained = false
 	for range pullBatch {
 		buf := d.pool.get()
@@ -324,30 +369,51 @@ func (d *direction) pull(c *clock) error {
 		}
 		at := d.taken(c, buf[:n])
 		p := packet{buf: buf, size: n}
+		if d.box.edits {
+			d.box.edit(buf[:n])
+		}
 		if d.truth != nil {
 			p.ref = d.truth.Enter(at, buf[:n])
 		}
-		decision := d.decide(at, buf[:n])
-		if decision.Drop != link.Delivered {
-			if d.truth != nil {
-				d.truth.Lost(p.ref)
-			}
-			d.pool.put(buf)
-			continue
-		}
-		d.wire.Add(p, decision)
-		d.held.Packets++
-		d.held.Bytes += int64(n)
+		d.schedule(at, p, d.dataOnly && !truth.IsData(buf[:n]))
 	}
 	return nil
 }
 
-// decide is what becomes of a packet that the near device got at time at.
-func (d *direction) decide(at time.Duration, packet []byte) link.Decision {
-	if d.dataOnly && !truth.IsData(packet) {
-		return d.link.EnqueueSpared(at, len(packet))
+// schedule decides what becomes of a packet that came at time at, or lets the path do so.
+func (d *direction) schedule(at time.Duration, p packet, spared bool) {
+	d.held.Packets++
+	d.held.Bytes += int64(p.size)
+	if d.path != nil {
+		d.offer(at, p, spared)
+		return
 	}
-	return d.link.Enqueue(at, len(packet))
+	var decision link.Decision
+	if spared {
+		decision = d.link.EnqueueSpared(at, p.size)
+	} else {
+		decision = d.link.Enqueue(at, p.size)
+	}
+	if decision.Drop != link.Delivered {
+		d.lose(p)
+		return
+	}
+	d.wire.Add(p, decision)
+}
+
+// lose lets go of a packet that does not arrive.
+func (d *direction) lose(p packet) {
+	if d.truth != nil {
+		d.truth.Lost(p.ref)
+	}
+	d.release(p)
+}
+
+// release takes the books and the buffer of a packet back.
+func (d *direction) release(p packet) {
+	d.held.Packets--
+	d.held.Bytes -= int64(p.size)
+	d.pool.put(p.buf)
 }
 
 // taken returns when the kernel gave a packet just read to the near device.
@@ -370,33 +436,47 @@ func (d *direction) taken(c *clock, packet []byte) time.Duration {
 func (d *direction) push(c *clock) {
 	for {
 		now := c.now()
-		p, due, again, ok := d.wire.Pop(now)
+		p, due, again, ok := d.pop(now)
 		if !ok {
 			return
 		}
-		d.late.add(now - due)
+		d.late.Add(now - due)
+		if d.box.mtu > 0 && p.size > d.box.mtu {
+			d.narrow(now, due, p, again)
+			continue
+		}
 		if d.truth != nil {
 			d.truth.Observe(now, p.buf[:p.size])
 			d.truth.Left(now, p.ref, d.again)
 		}
 		d.again = again
-		err := write(d.dst, p.buf[:p.size])
-		for err == unix.EINTR {
-			err = write(d.dst, p.buf[:p.size])
+		d.write(p.buf[:p.size])
+		if !again {
+			d.release(p)
 		}
-		if err != 0 {
-			d.failed[err]++
-		} else {
-			d.out.Packets++
-			d.out.Bytes += int64(p.size)
-		}
-		if again {
-			continue
-		}
-		d.held.Packets--
-		d.held.Bytes -= int64(p.size)
-		d.pool.put(p.buf)
 	}
+}
+
+// pop takes the next packet that is due by now, see link.Wire.Pop.
+func (d *direction) pop(now time.Duration) (p packet, due time.Duration, again, ok bool) {
+	if d.path != nil {
+		return d.path.Pop(d.index, now)
+	}
+	return d.wire.Pop(now)
+}
+
+// write writes a packet into the far device.
+func (d *direction) write(p []byte) {
+	err := write(d.dst, p)
+	for err == unix.EINTR {
+		err = write(d.dst, p)
+	}
+	if err != 0 {
+		d.failed[err]++
+		return
+	}
+	d.out.Packets++
+	d.out.Bytes += int64(len(p))
 }
 
 // The calls of every round go past Go's scheduler: in a system call that it knows of,

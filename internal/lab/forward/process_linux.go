@@ -195,8 +195,20 @@ func (l *loop) freeze() frozen {
 	z := frozen{rep: Report{Start: l.start, Now: l.clock.now()}}
 	for i, d := range l.dirs {
 		r := &z.rep.Directions[i]
-		r.Link, r.Out, r.Held = d.link.Stats(), d.out, d.held
-		r.Late, r.Unstamped = d.late.summary(), d.unstamped
+		r.Out, r.Held, r.Taken = d.out, d.held, d.spread.list()
+		if d.path == nil {
+			r.Link, r.Wait = d.link.Stats(), d.link.Waits()
+		} else {
+			r.Members, r.Wait = d.path.Stats(i), d.path.Waits(i)
+			for _, m := range r.Members {
+				r.Link.Add(m.Stats)
+			}
+		}
+		if d.box.active() {
+			stats := d.box.stats
+			r.Box = &stats
+		}
+		r.Late, r.Unstamped = d.late.Summary(), d.unstamped
 		if len(d.failed) > 0 {
 			r.Failed = map[string]int64{}
 			for errno, n := range d.failed {

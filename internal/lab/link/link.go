@@ -13,12 +13,19 @@
 // A packet being serialised has left the queue. A packet lost on the wire has used
 // its share of the rate, like a packet that is corrupted on a real line; a copy that the
 // wire makes has not. A Wire puts what arrives in order of its time.
+//
+// What cannot be decided when a packet comes, because it depends on those that come after
+// it, is a Path: both directions with policers, shapers, classes served by strict
+// priority, traffic of others, several members among which flows are spread, and a medium
+// that both directions share. Without any of these a Path does what two Links do.
 package link
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/lab/hist"
 )
 
 // MaxBitsPerSecond is the highest rate that Config accepts: 1 Tbit/s, far above
@@ -53,6 +60,24 @@ type Config struct {
 	// timing.
 	Seed uint64 `json:"seed"`
 	Faults
+
+	// What follows needs a Path.
+	Policer Policer `json:"policer"`
+	Shaper  Shaper  `json:"shaper"`
+	// Classes, when there are any, take the place of QueueBytes and QueuePackets: the
+	// serialiser sends from the first one that is not empty.
+	Classes []Class `json:"classes,omitempty"`
+	// Cross is traffic of others, which takes part in everything but the faults and
+	// arrives nowhere.
+	Cross []Cross `json:"cross,omitempty"`
+	// Members, when there are any, are what the direction consists of: each flow takes
+	// one, and nothing else of this Config counts.
+	Members []Config `json:"members,omitempty"`
+}
+
+// Plain reports whether a Link can carry out c.
+func (c Config) Plain() bool {
+	return c.Policer == Policer{} && c.Shaper == Shaper{} && len(c.Classes)+len(c.Cross)+len(c.Members) == 0
 }
 
 // Validate reports every fault of c, each with its field and value.
@@ -75,6 +100,19 @@ func (c Config) Validate() error {
 		fault("loss %v is outside 0..1", c.Loss)
 	}
 	c.Faults.validate(fault)
+	c.Policer.validate(fault)
+	c.Shaper.validate(fault)
+	validateClasses(c, fault)
+	for i, x := range c.Cross {
+		x.validate(i, fault)
+	}
+	for i, m := range c.Members {
+		if len(m.Members) > 0 {
+			fault("member %d has members", i)
+		} else if err := m.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("link: member %d: %w", i, err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -83,12 +121,14 @@ type Drop uint8
 
 // The fates of a packet.
 const (
-	Delivered  Drop = iota
-	DropQueue       // the queue was full
-	DropLoss        // lost on the wire, at random
-	DropBurst       // lost on the wire while it was in its bad state (Bursts)
-	DropOutage      // nothing got through just then
-	DropHole        // larger than what gets through (Hole)
+	Delivered   Drop = iota
+	DropQueue        // the queue was full
+	DropLoss         // lost on the wire, at random
+	DropBurst        // lost on the wire while it was in its bad state (Bursts)
+	DropOutage       // nothing got through just then
+	DropHole         // larger than what gets through (Hole)
+	DropPolicer      // above the policer's rate, and its bucket was empty
+	DropShaper       // the shaper's queue was full
 )
 
 // String returns the name used in reports.
@@ -106,6 +146,10 @@ func (d Drop) String() string {
 		return "outage"
 	case DropHole:
 		return "hole"
+	case DropPolicer:
+		return "policer"
+	case DropShaper:
+		return "shaper"
 	}
 	return fmt.Sprintf("drop(%d)", uint8(d))
 }
@@ -144,8 +188,8 @@ func (c *Count) add(size int) {
 }
 
 // Stats are a link's totals since it was made.
-// In = Delivered + Queue + Loss + Burst + Outage + Hole; what arrives is Delivered +
-// Duplicated.
+// In = Delivered + Policer + Shaper + Queue + Loss + Burst + Outage + Hole, but for what
+// is underway in a Path; what arrives is Delivered + Duplicated.
 type Stats struct {
 	In        Count `json:"in"`        // offered
 	Delivered Count `json:"delivered"` // scheduled to arrive
@@ -154,6 +198,8 @@ type Stats struct {
 	Burst     Count `json:"lost_in_bursts"`
 	Outage    Count `json:"lost_in_outage"`
 	Hole      Count `json:"lost_in_hole"`
+	Policer   Count `json:"dropped_by_policer"`
+	Shaper    Count `json:"dropped_by_shaper"` // its queue was full
 	// Duplicated counts the copies; Reordered what was held back, which others need not
 	// have overtaken.
 	Duplicated Count `json:"duplicated"`
@@ -177,6 +223,7 @@ type Link struct {
 	loss  chance
 	fate  fates
 	stats Stats
+	waits hist.Hist
 }
 
 // New returns a link that has carried nothing yet.
@@ -184,12 +231,23 @@ func New(cfg Config) (*Link, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Link{cfg: cfg, loss: newChance(cfg.Loss, cfg.Seed, streamLoss), fate: newFates(cfg)}, nil
+	if !cfg.Plain() {
+		return nil, errors.New("link: policers, shapers, classes, cross traffic and members need a Path")
+	}
+	return newLink(cfg), nil
+}
+
+func newLink(cfg Config) *Link {
+	return &Link{cfg: cfg, loss: newChance(cfg.Loss, cfg.Seed, streamLoss), fate: newFates(cfg)}
 }
 
 // Begin says when the run starts, from which an Outage with FromStart counts. Without it
 // that is the clock's zero.
 func (l *Link) Begin(now time.Duration) { l.fate.begin = now }
+
+// First says when the first packet of the path came, from which an Outage counts, if that
+// was before this link's own first one.
+func (l *Link) First(now time.Duration) { l.fate.first(now) }
 
 // Enqueue offers a packet of size bytes (the whole IP packet, 1 to MaxPacket) to
 // the link at time now and returns what becomes of it. now must not decrease from
@@ -226,9 +284,15 @@ func (l *Link) enqueue(now time.Duration, size int, spared bool) Decision {
 		l.stats.MaxQueue.Packets = max(l.stats.MaxQueue.Packets, l.queued.Packets)
 		l.stats.MaxQueue.Bytes = max(l.stats.MaxQueue.Bytes, l.queued.Bytes)
 	}
-	l.free = start + l.serialise(size)
+	l.waits.Add(start - now)
+	took, frac := serialise(size, uint64(l.cfg.BitsPerSecond), l.frac)
+	l.free, l.frac = start+took, frac
+	return l.leave(l.free, size, spared)
+}
 
-	d := Decision{Departure: l.free, Arrival: l.free + l.cfg.Delay, Spared: spared}
+// leave is what happens to a packet once the serialiser has sent it.
+func (l *Link) leave(departure time.Duration, size int, spared bool) Decision {
+	d := Decision{Departure: departure, Arrival: departure + l.cfg.Delay, Spared: spared}
 	if !spared {
 		// Both draw in any case, see fates.
 		lost := l.loss.happens()
@@ -275,6 +339,10 @@ func (l *Link) Queued(now time.Duration) Count {
 // Stats returns the totals so far.
 func (l *Link) Stats() Stats { return l.stats }
 
+// Waits sums up how long packets waited for their first bit to be sent, those that were
+// not dropped by the queue: its depth in time.
+func (l *Link) Waits() hist.Summary { return l.waits.Summary() }
+
 // advance takes out of the queue what the serialiser has begun to send by now.
 func (l *Link) advance(now time.Duration) {
 	for l.waiting.n > 0 && l.waiting.front().start <= now {
@@ -285,25 +353,31 @@ func (l *Link) advance(now time.Duration) {
 }
 
 func (l *Link) fits(size int) bool {
-	if l.cfg.QueuePackets > 0 && l.queued.Packets >= int64(l.cfg.QueuePackets) {
-		return false
-	}
-	return l.cfg.QueueBytes == 0 || l.queued.Bytes+int64(size) <= l.cfg.QueueBytes
+	return fits(l.queued, size, l.cfg.QueueBytes, l.cfg.QueuePackets)
 }
 
-// serialise returns the whole nanoseconds until the last bit of a packet that
-// starts at free + frac/rate is out, and keeps the new fraction.
-func (l *Link) serialise(size int) time.Duration {
-	rate := uint64(l.cfg.BitsPerSecond)
+// fits reports whether a queue that holds some has room for a packet; a limit of 0 is
+// none.
+func fits(queued Count, size int, bytes int64, packets int) bool {
+	if packets > 0 && queued.Packets >= int64(packets) {
+		return false
+	}
+	return bytes == 0 || queued.Bytes+int64(size) <= bytes
+}
+
+// serialise returns the whole nanoseconds until the last bit of a packet is out that
+// starts frac/rate after a nanosecond, and the new fraction.
+func serialise(size int, rate, frac uint64) (time.Duration, uint64) {
 	if rate == 0 {
-		return 0
+		return 0, 0
 	}
 	// 65535 · 8·10⁹ + MaxBitsPerSecond is below 2^50: no overflow.
-	const nsPerByte = 8 * uint64(time.Second)
-	sum := uint64(size)*nsPerByte + l.frac
-	l.frac = sum % rate
-	return time.Duration(sum / rate)
+	sum := uint64(size)*nsPerByte + frac
+	return time.Duration(sum / rate), sum % rate
 }
+
+// nsPerByte is how long a byte takes at 1 bit/s.
+const nsPerByte = 8 * uint64(time.Second)
 
 // wait is a packet in the queue: when its first bit is sent, and its size.
 type wait struct {

@@ -1,22 +1,24 @@
-package forward
+// Package hist counts durations in a histogram that is cheap enough for a packet loop.
+package hist
 
 import (
 	"math/bits"
 	"time"
 )
 
-// Lateness sums up how much later than planned packets were written. Quantiles are
-// upper bounds of a histogram's bin, at most 1/64 too high.
-type Lateness struct {
+// Summary sums up durations, one for each packet. Quantiles are upper bounds of a
+// histogram's bin, at most 1/64 too high.
+type Summary struct {
 	Packets int64         `json:"packets"`
 	P50     time.Duration `json:"p50"`
+	P95     time.Duration `json:"p95"`
 	P99     time.Duration `json:"p99"`
 	Max     time.Duration `json:"max"` // exact
 }
 
-// lateHist counts durations in bins whose width is 1/64 of their value: fine enough
-// for any threshold, small enough (16 KiB) to stay in the cache.
-type lateHist struct {
+// Hist counts durations in bins whose width is 1/64 of their value: fine enough for any
+// threshold, small enough (16 KiB) to stay in the cache. The zero value is empty.
+type Hist struct {
 	bins [subBins * 32]int64
 	n    int64
 	max  time.Duration
@@ -44,14 +46,15 @@ func upper(i int) time.Duration {
 	return time.Duration((int64(i%subBins)+subBins+1)<<shift - 1)
 }
 
-func (h *lateHist) add(d time.Duration) {
+// Add counts one duration; what is negative counts as none.
+func (h *Hist) Add(d time.Duration) {
 	h.bins[bin(d)]++
 	h.n++
 	h.max = max(h.max, d)
 }
 
 // quantile returns the smallest bound that at least q of all values keep.
-func (h *lateHist) quantile(q float64) time.Duration {
+func (h *Hist) quantile(q float64) time.Duration {
 	if h.n == 0 {
 		return 0
 	}
@@ -68,6 +71,16 @@ func (h *lateHist) quantile(q float64) time.Duration {
 	return h.max
 }
 
-func (h *lateHist) summary() Lateness {
-	return Lateness{Packets: h.n, P50: h.quantile(0.5), P99: h.quantile(0.99), Max: h.max}
+// Summary sums up what was counted so far.
+func (h *Hist) Summary() Summary {
+	return Summary{Packets: h.n, P50: h.quantile(0.5), P95: h.quantile(0.95), P99: h.quantile(0.99), Max: h.max}
+}
+
+// Merge adds what another histogram has counted.
+func (h *Hist) Merge(o *Hist) {
+	for i, n := range o.bins {
+		h.bins[i] += n
+	}
+	h.n += o.n
+	h.max = max(h.max, o.max)
 }

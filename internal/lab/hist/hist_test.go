@@ -1,4 +1,4 @@
-package forward
+package hist
 
 import (
 	"math"
@@ -33,33 +33,33 @@ func TestBins(t *testing.T) {
 	if got := bin(-5); got != 0 {
 		t.Errorf("bin(-5) = %d: early counts as on time", got)
 	}
-	if got, n := bin(math.MaxInt64), len(new(lateHist).bins); got != n-1 {
+	if got, n := bin(math.MaxInt64), len(new(Hist).bins); got != n-1 {
 		t.Errorf("bin of the largest = %d, want the last, %d", got, n-1)
 	}
 }
 
 func TestQuantiles(t *testing.T) {
-	var empty lateHist
-	if got := empty.summary(); got != (Lateness{}) {
+	var empty Hist
+	if got := empty.Summary(); got != (Summary{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, 3, 99, 100, 101, 10_000} {
-		var h lateHist
+		var h Hist
 		var all []time.Duration
 		for range n {
 			d := time.Duration(math.Exp(r.Float64() * 20))
-			h.add(d)
+			h.Add(d)
 			all = append(all, d)
 		}
 		slices.Sort(all)
-		for _, q := range []float64{0.5, 0.99} {
+		for _, q := range []float64{0.5, 0.95, 0.99} {
 			exact := all[int(math.Ceil(q*float64(n)))-1]
 			if got := h.quantile(q); got < exact || float64(got) > float64(exact)*(1+1.0/64)+1 {
 				t.Errorf("n %d: quantile %v = %d, want %d or up to 1/64 more", n, q, got, exact)
 			}
 		}
-		if s := h.summary(); s.Max != all[n-1] || s.Packets != int64(n) || s.P99 > s.Max {
+		if s := h.Summary(); s.Max != all[n-1] || s.Packets != int64(n) || s.P99 > s.Max {
 			t.Errorf("n %d: summary %+v, want max %d", n, s, all[n-1])
 		}
 	}
