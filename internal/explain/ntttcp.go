@@ -65,6 +65,10 @@ var ntttcpNotices = []Topic{
 // ntttcpErrors are the codes of "error" that only NTTTCP tests have.
 var ntttcpErrors = []Topic{
 	{
+		Word: "corrupt", Text: "The receiver was told to look at every byte (-d), and some were not what an NTTTCP sender sends. The connections that brought them were ended.",
+		Do: "Is the sender an NTTTCP? If it is, something on the way changes payload: a proxy, a faulty offload or memory. Try without offloads (ethtool -K).",
+	},
+	{
 		Word: "no-data", Text: "The test was agreed on and no payload came through: the data ports are filtered, or the ends differ in ports or transport (-P, -p, -u).",
 		Do: "Open the data ports (5001 and up) as well as the one below them; give both ends the same -p, -P and -u.",
 	},

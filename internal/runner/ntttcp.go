@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -45,44 +44,26 @@ func uncounted(out result.Sink, end result.End, t *oshost.Totals) {
 
 // NTTTCPSockets are the open ports of an NTTTCP receiver. ServeNTTTCP closes them; who does not
 // come that far calls Close.
-type NTTTCPSockets struct {
-	own ntttcp.Listeners
-	// linux are the ports of a second receiver, which a Windows receiver with -P n has for Linux
-	// senders with -P n; no Data = none.
-	linux ntttcp.Listeners
-}
+type NTTTCPSockets struct{ ports ntttcp.Listeners }
 
 // Close closes all ports that are still open.
-func (k *NTTTCPSockets) Close() {
-	for _, l := range []ntttcp.Listeners{k.own, k.linux} {
-		closePorts(l)
-	}
-}
-
-func closePorts(l ntttcp.Listeners) {
-	if l.Sync != nil {
-		_ = l.Sync.Close()
-	}
-	for _, ln := range append(append([]net.Listener(nil), l.Data...), l.Tokens...) {
-		_ = ln.Close()
-	}
-	for _, pc := range l.Packets {
-		_ = pc.Close()
-	}
-}
+func (k *NTTTCPSockets) Close() { k.ports.Close() }
 
 // Data are the addresses of the data ports in order, of those that were asked for: TCP's, or
-// UDP's for a receiver of datagrams.
+// UDP's for a receiver of datagrams alone.
 func (k *NTTTCPSockets) Data() []netip.AddrPort {
 	var out []netip.AddrPort
-	for _, l := range []ntttcp.Listeners{k.own, k.linux} {
-		for _, ln := range l.Data {
+	for _, l := range []struct {
+		data    []net.Listener
+		packets []*osnet.PacketConn
+	}{{k.ports.Data, k.ports.Packets}, {k.ports.LinuxData, k.ports.LinuxPackets}} {
+		for _, ln := range l.data {
 			out = append(out, addrPort(ln))
 		}
-		if len(l.Data) > 0 {
+		if len(l.data) > 0 {
 			continue
 		}
-		for _, pc := range l.Packets {
+		for _, pc := range l.packets {
 			out = append(out, pc.LocalAddr())
 		}
 	}
@@ -91,9 +72,9 @@ func (k *NTTTCPSockets) Data() []netip.AddrPort {
 
 // Sync is the address of the sync port of the Linux dialect.
 func (k *NTTTCPSockets) Sync() (netip.AddrPort, bool) {
-	for _, l := range []ntttcp.Listeners{k.own, k.linux} {
-		if l.Sync != nil {
-			return addrPort(l.Sync), true
+	for _, ln := range []net.Listener{k.ports.Sync, k.ports.LinuxSync} {
+		if ln != nil {
+			return addrPort(ln), true
 		}
 	}
 	return netip.AddrPort{}, false
@@ -118,17 +99,16 @@ func (r *Runner) ListenNTTTCP(ctx context.Context, s plan.Serve) (*NTTTCPSockets
 	}
 	p := s.NTTTCP.Filled()
 	k := &NTTTCPSockets{}
-	notices, err := openPorts(ctx, s, p, &k.own)
+	o := r.opener(ctx, s, p)
+	err := o.open(p, &k.ports)
 	if err == nil && p.NTTTCP.LinuxPorts > 0 {
-		var more []result.Notice
-		more, err = openPorts(ctx, linuxServe(s), *linuxServe(s).NTTTCP, &k.linux)
-		notices = append(notices, more...)
+		err = o.openLinux(p, &k.ports)
 	}
 	if err != nil {
 		k.Close()
-		return nil, notices, err
+		return nil, o.notices, err
 	}
-	return k, notices, nil
+	return k, o.notices, nil
 }
 
 // portSet is a run of ports at one address.
@@ -142,11 +122,14 @@ type portSet struct {
 func portSets(s plan.Serve, p plan.Plan) []portSet {
 	n := p.NTTTCP
 	if len(s.Listen) == 0 {
-		return []portSet{{netip.IPv6Unspecified(), p.Port, n.Ports}}
+		s.Listen = []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(p.Port))}
 	}
 	var out []portSet
 	for i, ap := range s.Listen {
 		set := portSet{ap.Addr(), int(ap.Port()), n.Ports}
+		if n.PortSync { // the first port only tells the others
+			set.first++
+		}
 		if len(n.Mappings) == len(s.Listen) && len(s.Listen) > 1 {
 			set.count = n.Mappings[i].Threads
 		}
@@ -155,17 +138,26 @@ func portSets(s plan.Serve, p plan.Plan) []portSet {
 	return out
 }
 
-// opener opens ports one after the other.
+// opener opens the ports of a receiver.
 type opener struct {
 	ctx     context.Context
 	o       osnet.Options
+	sets    []portSet
 	notices []result.Notice
 }
 
+func (r *Runner) opener(ctx context.Context, s plan.Serve, p plan.Plan) *opener {
+	// The buffer is set before a connection comes: afterwards its window could not grow to it.
+	return &opener{ctx: ctx, o: osnet.Options{Family: s.Family, BindDev: s.BindDev, Window: ntttcp.ConfigOf(p).Window}, sets: portSets(s, p)}
+}
+
 func (o *opener) tcp(a netip.Addr, port int) (net.Listener, error) {
+	if port < 1 || port > 65535 {
+		return nil, &result.Error{Code: "port", Text: fmt.Sprintf("there is no port %d", port)}
+	}
 	ln, err := osnet.Listen(o.ctx, "tcp", netip.AddrPortFrom(a, uint16(port)), o.o)
 	if err != nil {
-		return nil, portError(err, port)
+		return nil, portError(err)
 	}
 	return ln, nil
 }
@@ -173,7 +165,7 @@ func (o *opener) tcp(a netip.Addr, port int) (net.Listener, error) {
 func (o *opener) udp(a netip.Addr, port int) (*osnet.PacketConn, error) {
 	u, _, err := osnet.ListenUDP(o.ctx, netip.AddrPortFrom(a, uint16(port)), o.o)
 	if err != nil {
-		return nil, portError(err, port)
+		return nil, portError(err)
 	}
 	pc, err := osnet.NewPacketConn(u)
 	if err != nil {
@@ -190,59 +182,78 @@ func (o *opener) optional(err error, whom string) {
 	})
 }
 
-// openPorts fills l.
-func openPorts(ctx context.Context, s plan.Serve, p plan.Plan, l *ntttcp.Listeners) ([]result.Notice, error) {
-	n := p.NTTTCP
-	// The buffer is set before a connection comes: afterwards its window could not grow to it.
-	o := &opener{ctx: ctx, o: osnet.Options{Family: s.Family, BindDev: s.BindDev, Window: ntttcp.ConfigOf(p).Window}}
-	sets := portSets(s, p)
-	udp, windows := p.Transport == plan.UDP, n.Dialect == plan.NTTTCPWindows
-	data := func() error {
-		return eachPort(sets, 0, func(a netip.Addr, port int) error { return keep(&l.Data)(o.tcp(a, port)) })
+// dataPorts opens the data ports of both transports; only those of the plan's must be had.
+func (o *opener) dataPorts(udp bool) (data []net.Listener, packets []*osnet.PacketConn, err error) {
+	streams := func() error {
+		return o.each(0, func(a netip.Addr, port int) error { return keep(&data)(o.tcp(a, port)) })
 	}
-	packets := func() error {
-		return eachPort(sets, 0, func(a netip.Addr, port int) error { return keep(&l.Packets)(o.udp(a, port)) })
+	datagrams := func() error {
+		return o.each(0, func(a netip.Addr, port int) error { return keep(&packets)(o.udp(a, port)) })
 	}
-	first, second, others := data, packets, "senders over UDP"
 	if udp {
-		first, second, others = packets, data, "senders over TCP"
+		if err := datagrams(); err != nil {
+			return data, packets, err
+		}
+		if err := streams(); err != nil {
+			o.optional(err, "senders over TCP")
+			ntttcp.Listeners{Data: data}.Close()
+			data = nil
+		}
+		return data, packets, nil
 	}
-	if err := first(); err != nil {
-		return o.notices, err
+	if err := streams(); err != nil {
+		return data, packets, err
 	}
-	if err := second(); err != nil {
-		o.optional(err, others)
-		if udp {
-			closePorts(ntttcp.Listeners{Data: l.Data})
-			l.Data = nil
-		} else {
-			closePorts(ntttcp.Listeners{Packets: l.Packets})
-			l.Packets = nil
+	if err := datagrams(); err != nil {
+		o.optional(err, "senders over UDP")
+		ntttcp.Listeners{Packets: packets}.Close()
+		packets = nil
+	}
+	return data, packets, nil
+}
+
+// open fills l with the ports of a receiver with plan p, but those of openLinux.
+func (o *opener) open(p plan.Plan, l *ntttcp.Listeners) (err error) {
+	n := p.NTTTCP
+	at := o.sets[0]
+	if n.PortSync {
+		if l.PortSync, err = o.tcp(at.addr, at.first-1); err != nil {
+			return err
 		}
 	}
-	if n.NoSync {
-		return o.notices, nil
+	if l.Data, l.Packets, err = o.dataPorts(p.Transport == plan.UDP); err != nil || n.NoSync {
+		return err
 	}
-	ln, err := o.tcp(sets[0].addr, plan.SyncPort(sets[0].first))
-	switch {
-	case err == nil:
-		l.Sync = ln
-	case windows:
-		o.optional(err, "senders of the Linux dialect that synchronise")
-	default:
-		return o.notices, err
+	windows := n.Dialect == plan.NTTTCPWindows
+	if !n.PortSync { // whose port it would be
+		l.Sync, err = o.tcp(at.addr, plan.SyncPort(at.first))
+		switch {
+		case err == nil:
+		case windows:
+			l.Sync = nil
+			o.optional(err, "senders of the Linux dialect that synchronise")
+		default:
+			return err
+		}
 	}
-	err = eachPort(sets, plan.NTTTCPTokenOffset, func(a netip.Addr, port int) error { return keep(&l.Tokens)(o.tcp(a, port)) })
-	switch {
-	case err == nil:
-	case windows:
-		return o.notices, err
-	default:
+	err = o.each(plan.NTTTCPTokenOffset, func(a netip.Addr, port int) error { return keep(&l.Tokens)(o.tcp(a, port)) })
+	if err != nil && !windows {
 		o.optional(err, "senders of the Windows dialect that synchronise")
-		closePorts(ntttcp.Listeners{Tokens: l.Tokens})
-		l.Tokens = nil
+		ntttcp.Listeners{Tokens: l.Tokens}.Close()
+		l.Tokens, err = nil, nil
 	}
-	return o.notices, nil
+	return err
+}
+
+// openLinux opens the ports of Linux senders with -P n beside those of a Windows receiver with
+// -P n.
+func (o *opener) openLinux(p plan.Plan, l *ntttcp.Listeners) (err error) {
+	o.sets = []portSet{{o.sets[0].addr, plan.NTTTCPPort, p.NTTTCP.LinuxPorts}}
+	if l.LinuxData, l.LinuxPackets, err = o.dataPorts(p.Transport == plan.UDP); err != nil || p.NTTTCP.NoSync {
+		return err
+	}
+	l.LinuxSync, err = o.tcp(o.sets[0].addr, plan.SyncPort(plan.NTTTCPPort))
+	return err
 }
 
 // keep appends what was opened to list.
@@ -255,9 +266,9 @@ func keep[T any](list *[]T) func(T, error) error {
 	}
 }
 
-// eachPort calls open for each port of sets, moved by offset, until one fails.
-func eachPort(sets []portSet, offset int, open func(netip.Addr, int) error) error {
-	for _, s := range sets {
+// each calls open for each data port, moved by offset, until one fails.
+func (o *opener) each(offset int, open func(netip.Addr, int) error) error {
+	for _, s := range o.sets {
 		for i := range s.count {
 			if err := open(s.addr, s.first+i+offset); err != nil {
 				return err
@@ -268,39 +279,13 @@ func eachPort(sets []portSet, offset int, open func(netip.Addr, int) error) erro
 }
 
 // portError words why a port cannot be had.
-func portError(err error, port int) error {
-	if port < 0 || port > 65535 {
-		return &result.Error{Code: "port", Text: fmt.Sprintf("there is no port %d", port)}
-	}
+func portError(err error) error {
 	e := &result.Error{Code: "port", Text: err.Error(), Errno: osnet.Errno(err)}
 	var addr *osnet.AddrError
 	if errors.As(err, &addr) && addr.Reason == osnet.PortPrivileged {
 		e.Text += ", or let this program have it: setcap cap_net_bind_service=+ep, or sysctl net.ipv4.ip_unprivileged_port_start"
 	}
 	return e
-}
-
-// linuxServe is the receiver for Linux senders with -P n beside a Windows receiver with -P n.
-func linuxServe(s plan.Serve) plan.Serve {
-	own := *s.NTTTCP
-	n := *own.NTTTCP
-	ports := n.LinuxPorts
-	own.NTTTCP = &plan.NTTTCP{Dialect: plan.NTTTCPLinux, Role: plan.NTTTCPReceiver, Ports: ports, Threads: 1, Connections: 1, CoolDown: n.CoolDown}
-	own.Port, own.Streams, own.BlockSize = plan.NTTTCPPort, ports, 0
-	if own.Duration == 0 { // it counts buffers: the sender's end is the end
-		own.Endless = true
-	}
-	own = own.Filled()
-	addr := netip.IPv4Unspecified()
-	if s.Family == 6 {
-		addr = netip.IPv6Unspecified()
-	}
-	if len(s.Listen) > 0 {
-		addr = s.Listen[0].Addr()
-	}
-	s.Listen = []netip.AddrPort{netip.AddrPortFrom(addr, plan.NTTTCPPort)}
-	s.NTTTCP = &own
-	return s
 }
 
 // ServeNTTTCP serves senders at k's ports until ctx ends or a one-off test is over. newTest is
@@ -314,14 +299,6 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 		k.Close()
 		return &result.Error{Code: "plan", Text: err.Error()}
 	}
-	if len(k.linux.Data) == 0 && len(k.linux.Packets) == 0 {
-		return r.receiveNTTTCP(ctx, s, k.own, newTest)
-	}
-	return r.serveBoth(ctx, s, k, newTest)
-}
-
-// receiveNTTTCP is one receiver.
-func (r *Runner) receiveNTTTCP(ctx context.Context, s plan.Serve, l ntttcp.Listeners, newTest func(remote result.Addr) Hooks) error {
 	if r.Plain && s.Extension == "" {
 		s.Extension = "quiet"
 	}
@@ -349,48 +326,5 @@ func (r *Runner) receiveNTTTCP(ctx context.Context, s plan.Serve, l ntttcp.Liste
 			}
 		},
 	}
-	return recv.Serve(ctx, l)
-}
-
-// errOtherPorts ends the receiver at whose ports nobody came first.
-var errOtherPorts = errors.New("the sender came at the other ports")
-
-// serveBoth runs the receivers of both dialects. Where the first sender comes decides, if only
-// one is to be served.
-func (r *Runner) serveBoth(ctx context.Context, s plan.Serve, k *NTTTCPSockets, newTest func(remote result.Addr) Hooks) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var once sync.Once
-	var wg sync.WaitGroup
-	var errs [2]error
-	var cancels [2]context.CancelCauseFunc
-	var contexts [2]context.Context
-	for i := range contexts {
-		contexts[i], cancels[i] = context.WithCancelCause(ctx)
-		defer cancels[i](nil)
-	}
-	for i, l := range []ntttcp.Listeners{k.own, k.linux} {
-		serve := s
-		if i == 1 {
-			serve = linuxServe(s)
-		}
-		wg.Go(func() { // ends with its context, or its one test
-			errs[i] = r.receiveNTTTCP(contexts[i], serve, l, func(remote result.Addr) Hooks {
-				if s.OneOff {
-					once.Do(func() { cancels[1-i](errOtherPorts) })
-				}
-				return newTest(remote)
-			})
-			if errs[i] != nil && !errors.Is(errs[i], errOtherPorts) {
-				cancels[1-i](errs[i])
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, errOtherPorts) {
-			return err
-		}
-	}
-	return nil
+	return recv.Serve(ctx, k.ports)
 }

@@ -94,6 +94,10 @@ type Config struct {
 	Extension string
 	FullFacts bool // a receiver tells everything about its machine, not only what a stranger may know
 
+	// CountCalls counts the sends or receives, TimeCalls times them too. Verify makes a receiver
+	// look at every byte of TCP (Windows: -d).
+	CountCalls, TimeCalls, Verify bool
+
 	Options []string // the user's words, for the record
 }
 

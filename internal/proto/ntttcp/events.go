@@ -161,7 +161,7 @@ func finishOf(e result.End, views []result.Stream, t traffic.Totals, machine *re
 		}
 		s, fl := &f.Streams[i], &t.Flows[i]
 		total := fl.Total
-		s.TCP, s.UDP = fl.TCP, fl.UDP
+		s.TCP, s.UDP, s.IO = fl.TCP, fl.UDP, fl.IO
 		if fl.Send {
 			s.Sender = &total
 		} else {

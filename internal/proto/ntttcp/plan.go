@@ -38,6 +38,7 @@ func ConfigOf(p plan.Plan) Config {
 	}
 	if n.Dialect == plan.NTTTCPWindows {
 		c.Windows, c.PortSync = true, n.PortSync
+		c.callsOf(n)
 		if n.PortSync && !n.Sends() { // the port itself only tells the others
 			c.Port++
 		}

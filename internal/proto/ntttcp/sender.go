@@ -446,6 +446,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 		Host: r.s.Host, Fill: r.c.payload(), Blocks: r.c.Blocks, UDP: traffic.UDPConfig{Bare: r.c.Transport == plan.UDP},
 	}
 	p.apply(&cfg)
+	r.c.calls(&cfg)
 	eng, err := traffic.New(cfg, flows)
 	if err != nil {
 		return &result.Error{Code: "plan", Text: err.Error()}

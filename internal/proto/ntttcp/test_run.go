@@ -404,6 +404,7 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 		Affinity: c.Affinity, MaxRate: c.MaxRate, MaxBytes: c.MaxBytes, Host: t.hooks.Host,
 	}
 	p.apply(&cfg)
+	c.calls(&cfg)
 	eng, err := traffic.New(cfg, flows)
 	if err != nil {
 		return &result.Error{Code: "plan", Text: err.Error()}
@@ -434,9 +435,13 @@ func (t *test) report(ctx context.Context, p *phase, why stop, err error, views 
 		t.noteOverlap("has run other tests")
 	}
 	totals, all := p.finish(why, true)
+	t.r.c.countDatagrams(&totals)
 	theirs := t.swapResults(ctx, why, err, complete, outcome{totals, all, p.total})
 	t.doneOnce.Do(func() { close(t.done) })
 	fault := t.fault(ctx, p, why, err, complete, all)
+	if wrong := corrupt(all); wrong != nil && why != stopRequest {
+		fault = wrong
+	}
 	f := finishOf(result.Server, views(), totals, p.total, t.begun)
 	t.mergeResults(f, theirs)
 	t.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
