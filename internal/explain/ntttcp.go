@@ -12,9 +12,24 @@ var ntttcpNotices = []Topic{
 		Do:   "Look at what listens there; with a fullbore at the other end, at its log.",
 	},
 	{
+		Word: "jitter-missing",
+		Text: "The receiver was to note each message's number and sending time (-jm), but what came does not begin with them. The bytes are counted all the same.",
+		Do:   "Give the sender -jm too, and both ends the same -l.",
+	},
+	{
 		Word: "last-client-alone",
 		Text: "A sender was started as the last of several (-L), but the receiver does not wait for several (-M). The original refuses such a sender; here its test runs, with it alone.",
 		Do:   "Start the receiver with -M to run several senders at one time.",
+	},
+	{
+		Word: "message-size",
+		Text: "In a round trip test (-rt) the receiver answers each message when all of it is here. A part came and then nothing for a second, so the sender's messages seem to be shorter than the receiver's (-l), and are answered at the length that came.",
+		Do:   "Give both ends the same -l; a short one, as messages of many packets say little about the path's round trip.",
+	},
+	{
+		Word: "message-unanswered",
+		Text: "A round trip test over UDP waits two seconds for an answer and then goes on with the next message: the message or its answer was lost. Such a message is in the count of bytes and not in the latency.",
+		Do:   "Look whether the receiver was started with -rt; if it was, the path loses datagrams.",
 	},
 	{
 		Word: "nothing-measured",
@@ -54,6 +69,11 @@ var ntttcpNotices = []Topic{
 		Word: "time-limited",
 		Text: "The receiver holds tests to a longest time (--max-time), and the sender wanted more. A Linux sender that synchronises is told, and stops by itself; any other's connections are closed then.",
 		Do:   "Ask for less, or start the receiver with a longer --max-time.",
+	},
+	{
+		Word: "spacing-missed",
+		Text: "One block was to be sent in each period (-ps). In some periods none was: the block before it took longer (a full socket buffer, in round trips an answer that was late), or the system did not let the program run. What is missed is not made up, so that no two blocks are closer together than asked for.",
+		Do:   "A longer period, or a host with a free core.",
 	},
 	{
 		Word: "times-differ",

@@ -15,20 +15,24 @@ import (
 // last byte is in the kernel. A receive begins when the one before it ended and ends with
 // its bytes.
 type calls struct {
-	timed bool
-	began int64 // of the call under way; −1 = none is. The worker's
+	timed  bool
+	rounds bool  // round trips are timed instead
+	began  int64 // of the call under way; −1 = none is. The worker's
 
 	seq   atomic.Uint32 // odd while a part is being written
 	parts [2]callPart   // before and since the end of the omitted part
 }
 
-type callPart struct{ n, sum, least, most atomic.Int64 }
+// callPart has the number of calls and the times of those that are timed; rounds is the
+// number of round trips.
+type callPart struct{ n, rounds, sum, least, most atomic.Int64 }
 
 func newCalls(cfg *Config) *calls {
 	if !cfg.CountCalls {
 		return nil
 	}
-	c := &calls{timed: cfg.TimeCalls, began: -1}
+	c := &calls{rounds: cfg.Message == RoundTrip, began: -1}
+	c.timed = cfg.TimeCalls && !c.rounds
 	for i := range c.parts {
 		c.parts[i].least.Store(math.MaxInt64)
 	}
@@ -44,24 +48,41 @@ func (c *calls) begin(now int64) {
 
 // done counts n calls that ended now.
 func (c *calls) done(n int, now int64, measured bool) {
-	p := &c.parts[0]
-	if measured {
-		p = &c.parts[1]
-	}
+	p := c.part(measured)
 	took := now - c.began
 	c.began = -1
 	c.seq.Add(1)
 	p.n.Store(p.n.Load() + int64(n))
 	if c.timed {
-		p.sum.Store(p.sum.Load() + int64(n)*took)
-		if took < p.least.Load() {
-			p.least.Store(took)
-		}
-		if took > p.most.Load() {
-			p.most.Store(took)
-		}
+		p.add(int64(n), took)
 	}
 	c.seq.Add(1)
+}
+
+// exchanged counts a round trip that took so long; its calls are counted by done.
+func (c *calls) exchanged(took int64, measured bool) {
+	p := c.part(measured)
+	c.seq.Add(1)
+	p.rounds.Store(p.rounds.Load() + 1)
+	p.add(1, took)
+	c.seq.Add(1)
+}
+
+func (c *calls) part(measured bool) *callPart {
+	if measured {
+		return &c.parts[1]
+	}
+	return &c.parts[0]
+}
+
+func (p *callPart) add(n, took int64) {
+	p.sum.Store(p.sum.Load() + n*took)
+	if took < p.least.Load() {
+		p.least.Store(took)
+	}
+	if took > p.most.Load() {
+		p.most.Store(took)
+	}
 }
 
 // total is the count of the measured time.
@@ -80,7 +101,7 @@ func (c *calls) total() *result.IOCount {
 		if l.Min == math.MaxInt64 {
 			l.Min = 0
 		}
-		if c.timed {
+		if c.timed || c.rounds {
 			out.Latency = &l
 		}
 		return out

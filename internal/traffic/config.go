@@ -60,9 +60,20 @@ type Config struct {
 	// *CorruptError. Payload is then copied whatever Receive says. Datagrams must be bare.
 	Verify bool
 
+	// Message makes flows exchange whole messages of BlockSize, one at a time; "" = a stream, or
+	// datagrams. Over UDP they are bare.
+	Message MessageMode
+	// OnMessage gets what each message of the jitter mode says, at the receiver, also in the
+	// omitted part. The flow's worker calls it, so those of several flows may at once.
+	OnMessage func(flow int, m Message)
+	// Spacing lets a sender send one block in each period from Start on and no more, whole and
+	// alone; what is late is not made up. 0 = as fast as Bitrate lets it.
+	Spacing time.Duration
+
 	// CountCalls fills FlowTotal.IO: the finished calls of the measured time, each of at most
 	// BlockSize bytes. A datagram is a call, however many of them go through the system at once.
-	// TimeCalls counts and times them; datagrams then are sent and received one by one.
+	// TimeCalls counts and times them; datagrams then are sent and received one by one. Round
+	// trips are always counted and timed.
 	CountCalls, TimeCalls bool
 
 	UDP UDPConfig
@@ -105,6 +116,7 @@ func validate(cfg Config, flows []Flow) error {
 		cfg.validateUDP(bad)
 	}
 	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
+	cfg.validateMessages(bad)
 	bad(cfg.Verify && cfg.Fill == 0, "verify", cfg.Verify, "needs a payload of one byte")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
 	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")

@@ -108,7 +108,9 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	if cfg.Bytes > 0 || cfg.Blocks > 0 {
 		cfg.Limited = true
 	}
+	cfg.TimeCalls = cfg.TimeCalls || cfg.Message == RoundTrip
 	cfg.CountCalls = cfg.CountCalls || cfg.TimeCalls
+	cfg.UDP.Bare = cfg.UDP.Bare || cfg.Message != "" && cfg.Transport == plan.UDP
 	e := &Engine{
 		cfg: cfg, fired: make(chan struct{}),
 		halt: make(chan struct{}), clockDone: make(chan struct{}),
@@ -124,6 +126,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 		e.cap = max(1, cfg.MaxRate/int64(len(flows)))
 	}
 	e.letter[0] = cfg.Fill
+	e.u.stop.Store(noStop)
 	e.q.block = int64(cfg.BlockSize)
 	e.q.exact = cfg.Source != nil
 	e.q.budgeted = cfg.MaxBytes > 0
@@ -152,7 +155,10 @@ func (e *Engine) build() error {
 	if e.udp() {
 		return e.buildDatagrams()
 	}
-	rest, err := e.buildFast()
+	rest, err := e.messages(e.streams)
+	if err == nil {
+		rest, err = e.buildFast(rest)
+	}
 	if err != nil {
 		return err
 	}
@@ -182,12 +188,12 @@ func (e *Engine) build() error {
 	}
 	switch {
 	case e.cfg.Receive != plan.Discard || e.path.Rx != "copy":
-	case e.cfg.Verify:
-		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: each byte is to be looked at")
+	case e.cfg.Verify, e.cfg.Message != "":
+		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: it is to be looked at")
 	default:
 		e.notice("discard-unavailable", result.Info, "payload is copied out of the kernel: this system cannot discard it there")
 	}
-	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" && !e.fastTx {
+	if e.cfg.Send == plan.SendZeroCopy && e.path.Tx == "copy" && !e.fastTx && !e.cfg.usesMessages() {
 		e.notice("zerocopy-unavailable", result.Info, "payload is copied into the kernel: this system has no zero-copy send")
 	}
 	if e.cfg.Interval > 0 && len(e.streams) > detailFlows {
@@ -212,7 +218,7 @@ func (e *Engine) setRate(bps int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.kernelPaced
-	e.kernelPaced = !e.udp() && e.paceInKernel(bps)
+	e.kernelPaced = !e.udp() && !e.cfg.usesMessages() && e.paceInKernel(bps)
 	if was && !e.kernelPaced {
 		for _, s := range e.streams {
 			if s.Send {
@@ -227,7 +233,7 @@ func (e *Engine) setRate(bps int64) {
 		e.path.Pacing = "kernel"
 	case bps > 0 && e.udp() && e.cfg.UDP.Pacing != plan.PacingDefault:
 		e.path.Pacing = string(e.cfg.UDP.Pacing)
-	case bps > 0:
+	case bps > 0, e.cfg.Spacing > 0:
 		e.path.Pacing = "sleep"
 	}
 	e.rate.Store(bps)
@@ -263,9 +269,7 @@ func (e *Engine) Start() {
 		close(e.readers.done)
 	}
 	e.shared.acquire(len(e.movers))
-	if e.udp() {
-		e.startUDP()
-	}
+	e.alignClock()
 	e.begin()
 	e.started.Store(true)
 	for _, n := range e.notices {

@@ -42,13 +42,13 @@ type shared struct {
 
 // buildFast makes movers for the flows that the system calls of this file can serve,
 // and returns the others.
-func (e *Engine) buildFast() (rest []*stream, err error) {
+func (e *Engine) buildFast(flows []*stream) (rest []*stream, err error) {
 	var tx, rx []*stream
-	for _, s := range e.streams {
+	for _, s := range flows {
 		if s.Send && e.cfg.Source == nil && e.shared.payload == nil {
 			p, err := osnet.NewPayload(e.cfg.BlockSize, e.cfg.fill)
 			if err != nil {
-				return e.streams, nil // no memfd: nothing is lost but speed
+				return flows, nil // no memfd: nothing is lost but speed
 			}
 			e.shared.payload = p
 			e.chooseTx()
@@ -379,10 +379,14 @@ func (e *Engine) fallbackNotice() *result.Notice {
 	if e.cfg.Send != plan.SendZeroCopy || !e.fastTx || e.tx.Load() != txCopy {
 		return nil
 	}
-	return &result.Notice{
+	n := &result.Notice{
 		Code: "zerocopy-unavailable", End: e.cfg.End, Level: result.Info,
 		Text: "payload is copied into the kernel: neither vmsplice nor sendfile is allowed here",
 	}
+	if e.cfg.usesMessages() {
+		n.Text = "payload is copied into the kernel: messages are sent one at a time"
+	}
+	return n
 }
 
 func (sh *shared) acquire(workers int) { sh.procs = raiseProcs(workers) }

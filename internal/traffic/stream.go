@@ -128,13 +128,18 @@ func (s *stream) wrote(n int, now int64) {
 	}
 }
 
-// read counts n bytes read at now.
+// read counts n bytes read at now by one call.
 func (s *stream) read(n int, now int64) {
-	s.ctr.add(n, now)
-	s.pace.took(int64(n))
+	s.got(n, now)
 	if s.calls != nil {
 		s.receivedCalls(1, now)
 	}
+}
+
+// got counts n bytes read at now.
+func (s *stream) got(n int, now int64) {
+	s.ctr.add(n, now)
+	s.pace.took(int64(n))
 	if s.e.watchReceived || s.e.q.budgeted {
 		s.e.noteReceived(n)
 	}

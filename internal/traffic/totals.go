@@ -136,6 +136,9 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		f.Total.End = max(0, seconds(ends[s.Send]-base.at))
 		f.OmittedBytes = base.bytes
 		f.Blocks = f.Total.Bytes / int64(e.cfg.BlockSize)
+		if s.calls != nil && s.calls.rounds {
+			f.Blocks = s.calls.parts[1].rounds.Load()
+		}
 		f.IO = s.calls.total()
 		f.Err, f.EOF = s.failure(), s.eof.Load()
 		if n := s.ctr.last.Load(); n > 0 {

@@ -122,7 +122,7 @@ type FlowTotal struct {
 	TCP          *result.TCPSummary
 	Err          error
 	EOF          bool
-	Blocks       int64 // whole blocks since the end of Omit
+	Blocks       int64 // whole blocks since the end of Omit; in the round-trip mode exchanges
 	OmittedBytes int64
 	IO           *result.IOCount // nil without Config.CountCalls
 	// UDP has Sent or Received, of the measured time; nil for TCP, and above 128 flows for

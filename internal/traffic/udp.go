@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/datagram"
-	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -91,7 +90,6 @@ func (e *Engine) prepareUDP() error {
 	if e.cfg.UDP.FirstSeq == 0 {
 		e.cfg.UDP.FirstSeq = 1
 	}
-	e.u.stop.Store(noStop)
 	var senders int64
 	for _, s := range e.streams {
 		if s.Send {
@@ -175,12 +173,3 @@ func (s *stream) tooLong() error {
 
 // mono returns CLOCK_MONOTONIC at engine time now.
 func (e *Engine) monoAt(now int64) int64 { return e.u.base + now }
-
-// startUDP puts the header's clock beside the engine's.
-func (e *Engine) startUDP() {
-	if e.mono != nil {
-		e.u.base = *e.mono
-		return
-	}
-	e.u.base = osnet.Monotonic() - e.now()
-}

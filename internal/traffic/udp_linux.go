@@ -36,12 +36,12 @@ const (
 )
 
 // buildUDP makes workers for the flows with a descriptor and returns the others.
-func (e *Engine) buildUDP() (rest []*stream, err error) {
+func (e *Engine) buildUDP(flows []*stream) (rest []*stream, err error) {
 	if !osnet.Capabilities().Batch {
-		return e.streams, nil
+		return flows, nil
 	}
 	var tx, rx []*stream
-	for _, s := range e.streams {
+	for _, s := range flows {
 		switch _, err := s.Conn.Detach(); {
 		case errors.Is(err, errors.ErrUnsupported):
 			rest = append(rest, s)

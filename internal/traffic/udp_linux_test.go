@@ -201,7 +201,7 @@ func TestTailOfALateReceiver(t *testing.T) {
 				}
 			}
 		}
-		e.startUDP()
+		e.alignClock()
 		e.u.stop.Store(e.now())
 		e.t0 = e.t0.Add(-time.Second) // it is a second later
 		e.drain.Store(true)

@@ -3,4 +3,4 @@
 package traffic
 
 // buildUDP leaves all flows to the portable worker.
-func (e *Engine) buildUDP() ([]*stream, error) { return e.streams, nil }
+func (e *Engine) buildUDP(flows []*stream) ([]*stream, error) { return flows, nil }

@@ -464,6 +464,7 @@ var udpPaths = []struct {
 	{"send timed", 1, true, Config{TimeCalls: true}},
 	{"receive counted", 1, false, Config{CountCalls: true}},
 	{"receive many timed", 16, false, Config{TimeCalls: true}},
+	{"receive jitter", 1, false, Config{Message: Jitter, OnMessage: func(int, Message) {}}},
 	{"receive bare, recvmmsg", 1, false, Config{UDP: UDPConfig{Bare: true, Offload: plan.OffloadOff}}},
 }
 
@@ -480,7 +481,7 @@ func udpStep(tb testing.TB, flows int, send bool, cfg Config) (*Engine, func()) 
 		e := parked(tb, cfg, flowsOf(a, result.Up, true))
 		return e, stepUDP(e)
 	}
-	peer := Config{Transport: plan.UDP, BlockSize: 1400, UDP: cfg.UDP}
+	peer := Config{Transport: plan.UDP, BlockSize: 1400, UDP: cfg.UDP, Message: cfg.Message}
 	peer.UDP.Offload = cfg.UDP.Offload
 	start(tb, peer, flowsOf(a, result.Up, true))
 	e := parked(tb, cfg, flowsOf(b, result.Up, false))

@@ -31,8 +31,8 @@ func newUDPPortable(s *stream, i int) *udpPortable {
 	p := &udpPortable{s: s, i: i, wake: make(chan struct{}, 1), count: 1}
 	e := s.e
 	if !s.Send {
-		p.joined = osnet.Capabilities().Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls && s.Conn.SetCoalesce(true) == nil
-		if s.Conn.SetStamps() != nil && !e.cfg.UDP.Bare {
+		p.joined = osnet.Capabilities().Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls && e.cfg.Message == "" && s.Conn.SetCoalesce(true) == nil
+		if s.Conn.SetStamps() != nil && (!e.cfg.UDP.Bare || e.cfg.Message == Jitter) {
 			e.noticeStamps()
 		}
 		return p
@@ -233,6 +233,9 @@ func (p *udpPortable) receive() {
 			s.rx.mu.Lock()
 			counted := s.arrived(p.buf[:n], segment, stamp, now)
 			s.rx.mu.Unlock()
+			if e.cfg.Message == Jitter {
+				s.tookMessage(p.buf[:n], stamp, now)
+			}
 			ok := s.tookDatagrams(now)
 			s.noteDatagrams(counted)
 			if !ok {

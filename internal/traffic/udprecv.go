@@ -115,14 +115,7 @@ func (l *leanJitter) arrive(sent, received int64) {
 // bytes count for the rate. The caller holds mu.
 func (s *stream) arrived(data []byte, segment int, stamp, now int64) (counted int) {
 	u := s.rx
-	at := now
-	if stamp != 0 {
-		if t, ok := u.clock.at(stamp, now); ok {
-			at = t
-		} else {
-			stamp = 0
-		}
-	}
+	at, stamp := u.arrival(stamp, now)
 	inTime := at <= u.e.u.stop.Load() && (at >= 0 || u.e.cfg.Limited)
 	if u.bare {
 		return u.count(s, u.uncounted(s, data, segment, stamp, inTime), at, inTime)
@@ -161,9 +154,24 @@ func (u *udpReceiver) uncounted(s *stream, data []byte, segment int, stamp int64
 	u.timed(n, stamp)
 	u.sized(n, len(data))
 	if u.e.cfg.Verify && u.bad == nil {
-		u.bad = s.corrupt(data, s.ctr.bytes.Load())
+		head := 0
+		if u.e.cfg.Message == Jitter {
+			head = min(MessageHeader, len(data))
+		}
+		u.bad = s.corrupt(data[head:], s.ctr.bytes.Load()+int64(head))
 	}
 	return len(data)
+}
+
+// arrival is when a message came, by the kernel's stamp if that can be true; told is 0 when
+// not.
+func (u *udpReceiver) arrival(stamp, now int64) (at, told int64) {
+	if stamp != 0 {
+		if t, ok := u.clock.at(stamp, now); ok {
+			return t, stamp
+		}
+	}
+	return now, 0
 }
 
 func (u *udpReceiver) timed(n int, stamp int64) {
@@ -370,6 +378,14 @@ func (s *stream) tookDatagrams(now int64) bool {
 		s.end(s.rx.bad)
 	}
 	return s.rx.bad == nil
+}
+
+// tookMessage hands on a datagram of the jitter mode.
+func (s *stream) tookMessage(data []byte, stamp, now int64) {
+	at, told := s.rx.arrival(stamp, now)
+	if at <= s.e.u.stop.Load() {
+		s.message(data, at, told != 0)
+	}
 }
 
 // noteDatagrams applies the receivers' rules to n bytes just counted.

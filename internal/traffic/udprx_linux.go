@@ -45,11 +45,11 @@ func (e *Engine) addReceivers(group []*stream) error {
 // has no coalescing or no stamps, it does without and says so.
 func (e *Engine) newReceiver(fds []int) (*osnet.DatagramReceiver, error) {
 	caps := osnet.Capabilities()
-	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls
+	coalesce := caps.Coalesce && e.cfg.UDP.Offload != plan.OffloadOff && !e.cfg.TimeCalls && e.cfg.Message == ""
 	if e.cfg.UDP.Offload == plan.OffloadOn && !coalesce && !e.noticed("offload-off") {
 		e.notice("offload-off", result.Info, "coalescing of received datagrams was asked for: this system does not offer it")
 	}
-	if !caps.Stamps && !e.cfg.UDP.Bare {
+	if !caps.Stamps && (!e.cfg.UDP.Bare || e.cfg.Message == Jitter) {
 		e.noticeStamps()
 	}
 	messages := plainMessages
@@ -85,6 +85,12 @@ func (s *stream) takeBatch(r *osnet.DatagramReceiver, n int, now int64) (more bo
 		counted += s.arrived(data, segment, stamp, now)
 	}
 	u.mu.Unlock()
+	if s.e.cfg.Message == Jitter {
+		for i := range n {
+			data, _, stamp := r.Message(i)
+			s.tookMessage(data, stamp, now)
+		}
+	}
 	more = s.tookDatagrams(now)
 	s.noteDatagrams(counted)
 	return more

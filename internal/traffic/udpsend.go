@@ -19,8 +19,8 @@ type udpSender struct {
 	seq  uint64 // of the next datagram
 	have [2]int // datagrams claimed and not sent: under the budget alone, under a limit
 
-	refusals int64 // ICMP: nobody listens
-	sends    int64 // datagrams, for errRefused
+	refusals int64        // ICMP: nobody listens
+	sends    atomic.Int64 // datagrams
 
 	refused, unsent, blocked, stalls atomic.Int64
 	planned                          atomic.Int64
@@ -163,7 +163,7 @@ func (s *stream) stamp(b []byte, i int, mono int64) {
 func (s *stream) sentDatagrams(n int, began, now int64) {
 	u, e := s.tx, s.e
 	u.seq += uint64(n)
-	u.sends += int64(n)
+	u.sends.Store(u.sends.Load() + int64(n))
 	s.ctr.add(n*e.cfg.BlockSize, now)
 	if s.calls != nil {
 		s.calls.begin(began)
@@ -186,18 +186,23 @@ func (s *stream) sentDatagrams(n int, began, now int64) {
 // measure takes over what the pacer saw of the burst that began.
 func (u *udpSender) measure() {
 	if late := u.pace.takeLate(); late >= 0 {
-		u.late.mu.Lock()
-		u.late.row.Add(late)
-		u.late.mu.Unlock()
-		if late <= stallFrom {
-			u.stalled = false
-		} else if !u.stalled {
-			u.stalled = true
-			u.stalls.Add(1)
-		}
+		u.lateBy(late)
 	}
 	if n := u.pace.unsent; n != u.unsent.Load() {
 		u.unsent.Store(n)
+	}
+}
+
+// lateBy notes how late a burst began.
+func (u *udpSender) lateBy(late int64) {
+	u.late.mu.Lock()
+	u.late.row.Add(late)
+	u.late.mu.Unlock()
+	if late <= stallFrom {
+		u.stalled = false
+	} else if !u.stalled {
+		u.stalled = true
+		u.stalls.Add(1)
 	}
 }
 
@@ -242,7 +247,7 @@ func (s *stream) answeredByICMP(n int64) error {
 		Code: "icmp-refused", End: s.e.cfg.End, Level: result.Warn,
 		Text: "an ICMP error came back for datagrams of this test: nobody listens at the other end's port (any more); the sender goes on",
 	})
-	if u.refusals >= refusalsMost && u.sends <= u.refusals+refusalsMost/2 {
+	if u.refusals >= refusalsMost && u.sends.Load() <= u.refusals+refusalsMost/2 {
 		return errRefused
 	}
 	return nil

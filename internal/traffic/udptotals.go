@@ -12,7 +12,8 @@ import (
 // udpMark is one sample of a UDP flow beyond its bytes; everything in it only grows,
 // but the counts' CompatLost.
 type udpMark struct {
-	refused, unsent, blocked, stalls int64 // sender
+	sent                             int64 // sender, datagrams
+	refused, unsent, blocked, stalls int64 // likewise
 
 	counts datagram.Counts // receiver
 	got    received
@@ -30,6 +31,7 @@ func (s *stream) udpSample(at int64) mark {
 	m := mark{at: at, u: &udpMark{drops: -1}}
 	if u := s.tx; u != nil {
 		m.bytes = s.ctr.bytes.Load()
+		m.u.sent = s.sentPackets(m.bytes)
 		m.u.refused, m.u.unsent = u.refused.Load(), u.unsent.Load()
 		m.u.blocked, m.u.stalls = u.blocked.Load(), u.stalls.Load()
 		return m
@@ -95,7 +97,7 @@ func ptr[T any](v T) *T { return &v }
 // udpRow adds what a row of datagrams has from p to m.
 func (e *Engine) udpRow(s *stream, m, p *mark, si *result.StreamInterval) {
 	if s.Send {
-		si.Packets = ptr(si.Bytes / int64(e.cfg.BlockSize))
+		si.Packets = ptr(m.u.sent - p.u.sent)
 		si.UDP = &result.UDPInterval{Refused: m.u.refused - p.u.refused, Unsent: m.u.unsent - p.u.unsent}
 		return
 	}
@@ -174,21 +176,32 @@ func (s *stream) udpTotals(base mark, f *FlowTotal, details, final bool) {
 	}
 }
 
+// sentPackets is how many datagrams a flow has sent whose count is bytes.
+func (s *stream) sentPackets(bytes int64) int64 {
+	if s.e.cfg.Message == RoundTrip {
+		return s.tx.sends.Load()
+	}
+	return bytes / int64(s.e.cfg.BlockSize)
+}
+
 func (s *stream) sentTotals(base mark, f *FlowTotal, details bool) {
-	size, u := int64(s.e.cfg.BlockSize), s.tx
-	f.Total.Packets = ptr((base.bytes + f.Total.Bytes) / size)
-	f.Total.OmittedPackets = ptr(base.bytes / size)
+	u, sent := s.tx, s.sentPackets(base.bytes+f.Total.Bytes)
+	f.Total.Packets = ptr(sent)
+	f.Total.OmittedPackets = ptr(base.u.sent)
 	if !details {
 		return
 	}
 	out := &result.UDPSent{
-		Packets: f.Total.Bytes / size, Bytes: f.Total.Bytes,
+		Packets: sent - base.u.sent, Bytes: f.Total.Bytes,
 		Refused: u.refused.Load() - base.u.refused, Unsent: u.unsent.Load() - base.u.unsent,
 		BlockedNS: u.blocked.Load() - base.u.blocked, Stalls: u.stalls.Load() - base.u.stalls,
 		PlannedBurst: u.planned.Load(), LargestBurst: u.largest[1].Load(),
 		Segment: u.segment.Load(),
 	}
-	if s.e.rate.Load() > 0 {
+	if s.e.cfg.Message == RoundTrip { // the answers are in the total
+		out.Bytes = out.Packets * int64(s.e.cfg.BlockSize)
+	}
+	if s.e.rate.Load() > 0 || s.e.cfg.Spacing > 0 {
 		out.Late = u.late.total()
 	}
 	f.UDP = &result.UDPStream{Sent: out}
@@ -296,7 +309,10 @@ func (e *Engine) buildDatagrams() error {
 	if err := e.prepareUDP(); err != nil {
 		return err
 	}
-	rest, err := e.buildUDP()
+	rest, err := e.messages(e.streams)
+	if err == nil {
+		rest, err = e.buildUDP(rest)
+	}
 	if err != nil {
 		return err
 	}

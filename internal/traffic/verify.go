@@ -7,7 +7,7 @@ import (
 
 // CorruptError ends a flow of which a received byte was not Config.Fill (Config.Verify).
 type CorruptError struct {
-	At        int64 // how many bytes of the flow came before it
+	At        int64 // how many bytes the flow had counted before it
 	Got, Want byte
 }
 
