@@ -88,22 +88,25 @@ func (n *ntttcpRun) openLog(say func(string)) io.Closer {
 type ntttcpFile struct {
 	option, name string
 	add          bool // to what is there
-	write        func(io.Writer, *result.Run) error
+	write        func(io.Writer, *result.Run, *ntttcpSamples) error
 }
 
 func (n *ntttcpRun) files() []ntttcpFile {
 	var out []ntttcpFile
 	if n.out.XML != "" && n.windows {
-		out = append(out, ntttcpFile{"-xml", n.out.XML, true, func(w io.Writer, r *result.Run) error {
-			return ntttcpwin.WriteXML(w, r, n.windowsOptions())
+		out = append(out, ntttcpFile{"-xml", n.out.XML, true, func(w io.Writer, r *result.Run, s *ntttcpSamples) error {
+			if s != nil {
+				return ntttcpwin.WriteSamples(w, s.runs(r), n.documentOptions())
+			}
+			return ntttcpwin.WriteXML(w, r, n.documentOptions())
 		}})
 	} else if n.out.XML != "" {
-		out = append(out, ntttcpFile{"-x", n.out.XML, false, func(w io.Writer, r *result.Run) error {
+		out = append(out, ntttcpFile{"-x", n.out.XML, false, func(w io.Writer, r *result.Run, _ *ntttcpSamples) error {
 			return ntttcplinux.WriteXML(w, r, n.linuxOptions())
 		}})
 	}
 	if n.out.JSON != "" {
-		out = append(out, ntttcpFile{"-j", n.out.JSON, false, func(w io.Writer, r *result.Run) error {
+		out = append(out, ntttcpFile{"-j", n.out.JSON, false, func(w io.Writer, r *result.Run, _ *ntttcpSamples) error {
 			return ntttcplinux.WriteJSON(w, r, n.linuxOptions())
 		}})
 	}
@@ -139,8 +142,8 @@ func writable(name string) error {
 	return err
 }
 
-// writeFiles writes the files of a test; false = one could not be written, which is said.
-func (n *ntttcpRun) writeFiles(run *result.Run) bool {
+// writeFiles writes the files of a test, in parts where samples is not nil; false = one could not be written, which is said.
+func (n *ntttcpRun) writeFiles(run *result.Run, samples *ntttcpSamples) bool {
 	ok := true
 	for _, f := range n.files() {
 		flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
@@ -149,7 +152,7 @@ func (n *ntttcpRun) writeFiles(run *result.Run) bool {
 		}
 		file, err := os.OpenFile(f.name, flags, 0o644)
 		if err == nil {
-			err = errors.Join(f.write(file, run), file.Close())
+			err = errors.Join(f.write(file, run, samples), file.Close())
 		}
 		if err != nil {
 			ok = false

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -14,10 +15,17 @@ import (
 func (n *ntttcpRun) runner() *runner.Runner {
 	return &runner.Runner{
 		Version: Version, Now: n.Now, Plain: true,
-		Totals: oshost.TotalsOptions{
-			Interface: n.out.Interface, Interrupts: n.out.Interrupts, Stack: n.windows, IdleCycles: n.out.CPUFromIdle, Now: n.Now,
-		},
-		Log: slog.New(&lineHandler{program: "ntttcp", out: n.Err, debug: n.out.Verbose}),
+		Totals: n.counted(n.inv.Plan),
+		Log:    slog.New(&lineHandler{program: "ntttcp", out: n.Err, debug: n.out.Verbose}),
+	}
+}
+
+// counted is what of this machine the outputs show.
+func (n *ntttcpRun) counted(p plan.Plan) oshost.TotalsOptions {
+	udp := p.Transport == plan.UDP
+	return oshost.TotalsOptions{
+		Interface: n.out.Interface, Interrupts: n.out.Interrupts, Stack: n.windows, IdleCycles: n.out.CPUFromIdle, Now: n.Now,
+		UDP: udp, IPv6: p.Family == 6, Retransmits: !udp,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/cli/process"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcplinux"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcpwin"
@@ -48,13 +49,19 @@ func (n *ntttcpRun) linuxOptions() ntttcplinux.Options {
 	}
 }
 
-// windowsOptions: the writer of the console makes the ends of lines; the document has those of
-// Windows wherever it is written.
+// windowsOptions are for the console, whose writer makes the ends of lines.
 func (n *ntttcpRun) windowsOptions() ntttcpwin.Options {
 	return ntttcpwin.Options{
 		Settings: n.windowsSettings(), Verbose: n.out.Verbose, NoThreads: !n.out.Threads, XML: !n.out.Tables,
 		Realtime: n.out.Realtime, Again: true, Now: n.Now, Err: n.Err, End: n.end(),
 	}
+}
+
+// documentOptions are for the XML, whose lines end as those of the system.
+func (n *ntttcpRun) documentOptions() ntttcpwin.Options {
+	o := n.windowsOptions()
+	o.CRLF = process.Windows()
+	return o
 }
 
 // linuxSettings is what the outputs show of the command line beyond what is in the run.
@@ -130,19 +137,26 @@ type ntttcpView struct {
 	nothing bool // it ended before anything was measured
 	endless bool // until a signal comes
 	icmp    *result.Notice
-	err     *result.Error // why it broke off
-	lost    bool          // some output is
+	samples *ntttcpSamples // nil = one result for all
+	err     *result.Error  // why it broke off
+	lost    bool           // some output is
 }
 
 func (n *ntttcpRun) newTest() *ntttcpView {
 	v := &ntttcpView{n: n}
 	v.console = n.consoleWith(v.errorLines)
+	if length := n.inv.Plan.NTTTCP.Sample; length > 0 {
+		v.samples = newNTTTCPSamples(length, n.end(), n.counted(n.inv.Plan))
+	}
 	return v
 }
 
 // Event implements result.Sink.
 func (v *ntttcpView) Event(e result.Event) {
 	v.fold.Event(e)
+	if v.samples != nil {
+		v.samples.Event(e)
+	}
 	switch e.Kind {
 	case result.KindConnected:
 		v.agreed = true
@@ -167,6 +181,9 @@ func (v *ntttcpView) Event(e result.Event) {
 			if v.n.windows {
 				fmt.Fprintln(v.n.Err, "ntttcp: the test ended before anything was measured")
 			}
+			return
+		}
+		if v.samples != nil { // each has its own tables
 			return
 		}
 	case result.KindNotice:
@@ -233,11 +250,34 @@ func (v *ntttcpView) tell(code string) {
 // Close ends the console's part and writes the files. It is called when no event follows.
 func (v *ntttcpView) Close() {
 	v.refused()
-	if err := v.console.Close(); lost(err) {
+	run := v.fold.Run()
+	whole := run.Finished() && !v.nothing
+	if v.samples != nil {
+		defer v.samples.Close()
+		if whole && v.n.out.Tables {
+			v.keep(v.sampleTables(run))
+		}
+	}
+	v.keep(v.console.Close())
+	if whole && !v.n.writeFiles(run, v.samples) {
+		v.lost = true
+	}
+}
+
+// keep remembers that some output is lost.
+func (v *ntttcpView) keep(err error) {
+	if lost(err) {
 		v.lost = true
 		fmt.Fprintf(v.n.Err, "ntttcp: %v\n", err)
 	}
-	if run := v.fold.Run(); run.Finished() && !v.nothing && !v.n.writeFiles(run) {
-		v.lost = true
+}
+
+// sampleTables prints a result for each sample.
+func (v *ntttcpView) sampleTables(run *result.Run) error {
+	for _, one := range v.samples.runs(run) {
+		if err := ntttcpwin.WriteTables(v.n.stdout, one, v.n.windowsOptions()); err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -2,7 +2,10 @@ package ntttcpwin
 
 import (
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // tables are the console's lines of the result. Two blank lines stand before each table,
@@ -73,3 +76,14 @@ type tableWriter struct{ lines []string }
 func (t *tableWriter) add(lines ...string) { t.lines = append(t.lines, lines...) }
 
 func (t *tableWriter) row(format string, args ...any) { t.add(fmt.Sprintf(format, args...)) }
+
+// WriteTables writes the tables of a run alone: of a sample (-sam) where no document was asked for.
+func WriteTables(w io.Writer, r *result.Run, o Options) error {
+	s := o.Settings.fill(r)
+	var b strings.Builder
+	for _, l := range figuresOf(r, s).tables(s, o.NoThreads) {
+		b.WriteString(l + newline(o.CRLF))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
