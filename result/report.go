@@ -17,7 +17,8 @@ type Report struct {
 	Notices  []Notice  `json:"notices"`           // about the whole; those about one run are in it
 	Summary  string    `json:"summary,omitempty"` // one sentence
 	Err      *Error    `json:"error,omitempty"`   // set when it broke off; the runs so far are kept
-	Stages   []Stage   `json:"stages,omitempty"`  // of a diagnosis: what was done, in order, and why
+	Profile  string    `json:"profile,omitempty"` // of a test: the procedure that it followed, e.g. "vm"
+	Stages   []Stage   `json:"stages,omitempty"`  // of a diagnosis, or a test by a profile: what was done, in order, and why
 	Facts    *Facts    `json:"facts,omitempty"`   // of a diagnosis: settings of the recording host
 	Unseen   []string  `json:"unseen,omitempty"`  // of a diagnosis: what could not be seen, one sentence each
 }

@@ -26,10 +26,15 @@ type testOptions struct {
 	affinity       []int
 	ipv4, ipv6     bool
 	expect         []string
-	pause          time.Duration
-	plain          bool // no extension: behave as a plain iperf3 client
+	pause          time.Duration // between hosts, and between stages of a profile
+	plain          bool          // no extension: behave as a plain iperf3 client
 	noStore        bool
 	out            outputOptions
+
+	profileName  string
+	profile      *testProfile // nil = none
+	reasons      []string     // why the profile chose what it did
+	streamsTyped bool
 }
 
 const testLong = `Measure TCP (or UDP: -u) towards HOST, up and then down, and say how fast it is.
@@ -48,6 +53,9 @@ and gaps, -b 95% is of the link's speed, --pps counts datagrams, -b auto finds a
 that loses nothing first. The result is what was delivered; loss is told with its
 bound and with who lost it.
 
+--profile vm is Azure's procedure for virtual machines: two streams for each core of
+this host, upwards; 10 s with one stream, then 300 s. A flag that is given wins.
+
 --expect takes terms separated by commas: rate (the default), and of UDP loss,
 jitter (RFC 3550, mean) and pdv (delay variation, p99).`
 
@@ -57,6 +65,7 @@ const testExample = `  fullbore test self
   fullbore test 192.0.2.2 --window 8M --cc bbr
   fullbore test fe80::1%eth0 --json > run.json
   fullbore test @hosts.txt -t 30 --csv
+  fullbore test 192.0.2.2 --profile vm             10 s with one stream, then 300 s
   fullbore test 192.0.2.2 --expect '>= 9 Gbit/s'   exit code 1 when missed
   fullbore test 192.0.2.2 -u -b 100M               UDP, 100 Mbit/s of payload
   fullbore test 192.0.2.2 -u -b 95% --down         95 % of the link's speed
@@ -72,6 +81,9 @@ func newTestCmd(e *env) *cobra.Command {
 		Example: testExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.useProfile(cmd.Flags()); err != nil {
+				return err
+			}
 			return e.runTest(cmd.Context(), o, args, cmd.Flags().Changed)
 		},
 	}
@@ -122,7 +134,8 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.Var(rateFlag{&p.MaxRate}, "max-rate", "never go above this rate, all streams together")
 	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
-	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts (default 2s)")
+	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
+	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
 	f.BoolVar(&o.plain, "no-extension", false, "speak plain iperf3 even to a fullbore server")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
 	o.out.addFlags(f)
@@ -204,30 +217,30 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given 
 	if want.profiles, err = gradeProfiles(o.udp.grades); err != nil {
 		return err
 	}
-	var plans [][]plan.Plan
+	var steps [][]testStep
 	for _, h := range hosts {
-		ps, err := o.plans(h)
+		s, err := o.steps(h)
 		if err != nil {
 			return err
 		}
-		plans = append(plans, ps)
+		steps = append(steps, s)
 	}
-	out, err := e.newOutput(o.out, args, len(hosts), len(hosts)*len(plans[0]))
+	out, err := e.newOutput(o.out, args, len(hosts), len(hosts)*len(steps[0]))
 	if err != nil {
 		return err
 	}
+	out.announce(ctx, o, hosts, steps[0])
 	ctx, stop := e.interruptible(ctx)
 	defer stop()
-	pause := o.pause
-	if pause == 0 {
-		pause = 2 * time.Second
+	if o.pause == 0 {
+		o.pause = 2 * time.Second
 	}
 	var errs []error
-	for i := range plans {
-		if i > 0 && !sleep(ctx, pause) {
+	for i := range steps {
+		if i > 0 && !sleep(ctx, o.pause) {
 			break
 		}
-		errs = append(errs, e.testHost(ctx, hosts[i], plans[i], &o.udp, want, out)...)
+		errs = append(errs, e.testHost(ctx, hosts[i], steps[i], o, want, out)...)
 		if ctx.Err() != nil {
 			break
 		}
@@ -255,34 +268,43 @@ type wishes struct {
 	profiles   []conclude.Profile
 }
 
-// testHost runs the plans of one host; "self" gets a server of its own.
-func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, udp *udpOptions, want wishes, out *output) []error {
+// testHost makes the measurements of one host; "self" gets a server of its own.
+func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *testOptions, want wishes, out *output) []error {
+	udp := &o.udp
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {
 			return []error{err}
 		}
 		defer srv.stop()
-		for i := range plans {
-			plans[i].Host, plans[i].Port = srv.host, srv.port
+		for i := range steps {
+			steps[i].plan.Host, steps[i].plan.Port = srv.host, srv.port
 		}
 	}
 	var errs []error
 	var runs []*result.Run // to this host
-	for _, p := range plans {
+	for i := range steps {
+		step := &steps[i]
+		if step.first && i > 0 && !sleep(ctx, o.pause) {
+			break
+		}
 		r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger(), Profiles: want.profiles}
+		if n := step.fit(runs); n != nil {
+			r.Notices = append(r.Notices, *n)
+		}
+		p := step.plan
 		err := udp.resolve(ctx, &p, runs)
 		if err == nil && udp.udp && udp.spec().auto {
 			var found *result.Notice
 			if found, err = e.findRate(ctx, r, &p, runs, out.say); found != nil {
-				r.Notices = []result.Notice{*found}
+				r.Notices = append(r.Notices, *found)
 			}
 		}
 		if err != nil {
 			e.printError(err)
 			return append(errs, &codeError{code: exitCode(err)})
 		}
-		run, err := out.measure(ctx, r, p)
+		run, err := out.step(ctx, r, step, p)
 		if err != nil && run == nil {
 			return append(errs, err)
 		}
@@ -291,11 +313,11 @@ func (e *env) testHost(ctx context.Context, host string, plans []plan.Plan, udp 
 		switch {
 		case errors.As(err, &broke):
 			errs = append(errs, &codeError{code: runExit(broke)})
-		case len(want.thresholds) > 0:
+		case len(want.thresholds) > 0 && step.judge:
 			errs = append(errs, checkAll(want.thresholds, e, run, out))
 		}
-		if ctx.Err() != nil || broke != nil && runExit(broke) != exitBroken {
-			break // the next direction would fail alike
+		if ctx.Err() != nil || broke != nil && (runExit(broke) != exitBroken || step.stage != nil) {
+			break // the next direction or stage would fail alike
 		}
 	}
 	return errs

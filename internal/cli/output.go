@@ -45,6 +45,8 @@ type output struct {
 
 	kind     string                     // of the report
 	together func([]*result.Run) string // the sentence over several runs
+	profile  string                     // "" = none
+	stages   []result.Stage             // of a profile, as they are made
 }
 
 func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*output, error) {
@@ -87,7 +89,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	case !out.o.plain && out.e.canLive():
 		run, err = out.liveRun(ctx, r, p)
 	default:
-		if len(out.runs) > 0 {
+		if len(out.runs) > 0 && out.profile == "" { // a stage has a heading
 			fmt.Fprintln(e.Out)
 		}
 		lines := plain.New(e.Out, out.plainOptions())
@@ -169,7 +171,7 @@ func (out *output) Close() error {
 	case !out.ends():
 		return nil
 	case out.many:
-		return plain.Table(out.e.Out, out.runs, out.plainOptions())
+		return plain.Table(out.e.Out, judged(out.runs), out.plainOptions())
 	}
 	if text := out.together(out.runs); len(out.runs) > 1 && text != "" {
 		_, err := fmt.Fprintf(out.e.Out, "\n%s\n", text)
@@ -190,7 +192,7 @@ func (out *output) document() error {
 	rep := &result.Report{
 		Schema: result.Schema, Kind: out.kind, Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
 		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: []result.Notice{},
-		Summary: out.together(out.runs),
+		Summary: out.together(out.runs), Profile: out.profile, Stages: out.stages,
 	}
 	if rep.Runs == nil {
 		rep.Runs = []*result.Run{}

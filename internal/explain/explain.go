@@ -147,7 +147,7 @@ func All() []Topic {
 		{Flag, [][]Topic{flags}},
 		{Check, [][]Topic{checks}},
 		{Verdict, [][]Topic{verdicts}},
-		{Term, [][]Topic{terms}},
+		{Term, [][]Topic{terms, practice}},
 	} {
 		from := len(out)
 		for _, table := range part.tables {

@@ -2,7 +2,7 @@ package explain
 
 // diagnoseFields are those of the document of fullbore diagnose.
 var diagnoseFields = []Topic{
-	{Word: "stages", In: []string{"Report", "Verdict"}, Text: "Of a diagnosis: what was done, in order. Of a verdict: the names of the stages that it rests on."},
+	{Word: "stages", In: []string{"Report", "Verdict"}, Text: "Of a diagnosis, or of a test by a profile: what was done, in order. Of a verdict: the names of the stages that it rests on."},
 	{Word: "facts", In: []string{"Report"}, Text: "Settings of the host that diagnosed, as far as the verdicts look at them."},
 	{Word: "unseen", In: []string{"Report"}, Text: "What could not be seen and why, one sentence each."},
 	{Word: "run", In: []string{"Stage"}, Text: "Index of the stage's run in \"runs\"; null when it could not begin."},

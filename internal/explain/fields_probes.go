@@ -10,7 +10,7 @@ var probeFields = []Topic{
 	{Word: "p99_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "99 of 100 values are below."},
 	{Word: "p99_9_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "999 of 1,000 values are below."},
 	{Word: "max_s", In: []string{"Quantiles", "Jitter"}, Unit: "seconds", Text: "The largest value. It is often the host's scheduler's, not the network's."},
-	{Word: "profile", In: []string{"Probes"}, Text: "What the probes imitate: \"voice\" (one each 20 ms), \"1ms\", or their spacing."},
+	{Word: "profile", In: []string{"Probes", "Report"}, Text: "Of a test: the procedure that it followed (--profile), for example \"vm\". Of probes: what they imitate: \"voice\" (one each 20 ms), \"1ms\", or their spacing.", See: []string{"profile-vm"}},
 	{Word: "spacing_s", In: []string{"Probes"}, Unit: "seconds", Text: "Time between two requests; 0 = each follows the answer to the one before."},
 	{Word: "payload_bytes", In: []string{"Probes"}, Unit: "bytes", Text: "UDP or TCP payload of a request; the answer is never longer."},
 	{Word: "answered", In: []string{"Probes"}, Unit: "requests", Text: "How many requests were answered in time."},

@@ -42,7 +42,7 @@ var runFields = []Topic{
 		Word: "started", In: []string{"Run", "Report"}, Unit: "date and time, UTC",
 		Text: "Wall clock when the test began. It is a label: no rate or duration is computed from it.",
 	},
-	{Word: "label", In: []string{"Run", "Point"}, Text: "A name that the user gave to the run. Of a point of a curve: what was varied and how far."},
+	{Word: "label", In: []string{"Run", "Point"}, Text: "A name for the run: the user's, or that of the stage of a diagnosis or profile. Of a point of a curve: what was varied and how far."},
 	{Word: "note", In: []string{"Run", "Verdict"}, Text: "Of a run: a remark that the user added. Of a verdict: true when it is worth knowing beside the limit, but is not what holds the rate back."},
 	{Word: "test", In: []string{"Run"}, Text: "What was agreed to be done: transport, direction, streams, length and every option. 0, an empty word or absence means that the option was not set."},
 	{Word: "hosts", In: []string{"Run"}, Text: "Facts about both machines. The other end's are known only when it is a fullbore and tells them.", See: []string{"foreign-peer"}},

@@ -34,6 +34,12 @@ var notices = []Topic{
 		Do:   "Nothing; fewer streams give all details.",
 	},
 	{
+		Word: "streams-lowered",
+		Text: "A profile's number of streams is more than the other end takes: an iperf3 takes 128 in one direction. The test ran with that many.",
+		Do:   "fullbore serve at the other end, or -P for a number of your own.",
+		See:  []string{"profile-vm"},
+	},
+	{
 		Word: "discard-unavailable",
 		Text: "The receiver cannot drop payload inside the kernel and copies it into memory instead, as an application does. The figure is right; it costs about twice the CPU.",
 		See:  []string{"rx"},
