@@ -90,7 +90,7 @@ type Config struct {
 	MaxDuration       time.Duration  // a longer cycle is not agreed to; 0 = no limit
 
 	// Extension is what this end does with a fullbore: "" = it speaks the extension, "quiet" = it
-	// wants and sends no live events, "off" = it is as a real tool.
+	// wants no live events of the other end, "off" = it is as a real tool.
 	Extension string
 	FullFacts bool // a receiver tells everything about its machine, not only what a stranger may know
 

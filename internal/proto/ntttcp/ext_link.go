@@ -45,6 +45,14 @@ func newLink(end result.End, within time.Duration, write func([]byte, time.Durat
 	return &link{end: end, within: within, write: write, have: make(chan struct{}), lost: make(chan struct{}), hello: make(chan *ext.ServerHello, 1)}
 }
 
+// features are what this end names in its hello: that it wants the other end's events.
+func (c Config) features() []string {
+	if c.Extension == "quiet" {
+		return []string{}
+	}
+	return []string{ext.FeatureEvents}
+}
+
 // other is how texts call the other end.
 func (l *link) other() string {
 	if l.end == result.Client {

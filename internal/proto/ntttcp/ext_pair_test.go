@@ -2,6 +2,7 @@ package ntttcp
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -169,13 +170,15 @@ func checkDatagrams(t *testing.T, ours, theirs *result.Run) {
 	}
 }
 
-// TestQuietAndOff: no live rows where an end wants none; nothing at all where one is plain.
+// TestQuietAndOff: no live rows to an end that wants none; nothing at all where one is plain.
 func TestQuietAndOff(t *testing.T) {
 	for _, c := range []struct {
 		sender, receiver string
-		rows, linked     bool
+		ours, theirs     bool // has rows of the other end
+		linked           bool
 	}{
-		{"quiet", "", false, true}, {"", "off", false, false}, {"off", "", false, false},
+		{"quiet", "", false, true, true}, {"", "quiet", true, false, true}, {"quiet", "quiet", false, false, true},
+		{"", "off", false, false, false}, {"off", "", false, false, false},
 	} {
 		for _, windows := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s-%s-%v", c.sender, c.receiver, windows), func(t *testing.T) {
@@ -183,13 +186,13 @@ func TestQuietAndOff(t *testing.T) {
 				ours, theirs, s, f := linkedPair(t,
 					Config{Ports: 1, Threads: 1, Duration: time.Second, Windows: windows, Extension: c.sender},
 					Config{Duration: time.Second, Extension: c.receiver})
-				for _, run := range []*result.Run{ours, theirs} {
-					if got := len(run.Intervals(run.End.Other())) > 0; got != c.rows {
-						t.Errorf("rows of the other end: %v", got)
+				for run, rows := range map[*result.Run]bool{ours: c.ours, theirs: c.theirs} {
+					if got := len(run.Intervals(run.End.Other())) > 0; got != rows {
+						t.Errorf("%s: rows of the other end: %v", run.End, got)
 					}
 					st := run.Streams[0]
 					if got := st.Sender != nil && st.Receiver != nil; got != c.linked || run.Wire.Extension != c.linked {
-						t.Errorf("both ends' totals: %v", got)
+						t.Errorf("%s: both ends' totals: %v", run.End, got)
 					}
 				}
 				for _, rec := range []*recorder{s.rec, f.tests()[0]} {
@@ -289,6 +292,40 @@ func TestLimits(t *testing.T) {
 	}
 	if e := s.rec.run().Err; e == nil || !e.Remote || !contains(e.Text, "takes 2 connections") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestNeighbours: connections of others at the same address are not taken for a sender's own, which
+// it has told of.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	f := serve(t, Config{Follow: true}, nil)
+	r := joinRaw(t, f, plainHello)
+	say(t, r.nc, 1)
+	hear(t, r.nc, 1)
+	var conns []net.Conn
+	for range 3 {
+		nc, err := net.Dial("tcp", f.lns.Data[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		conns = append(conns, nc)
+	}
+	mine := conns[1]
+	r.frame(ext.FrameClient, fmt.Sprintf(`{"streams":[[%d,%d]]}`, mine.LocalAddr().(*net.TCPAddr).Port, mine.RemoteAddr().(*net.TCPAddr).Port))
+	say(t, r.nc, WordStart)
+	hear(t, r.nc, WordStart)
+	if _, err := mine.Write(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a row with data", func() bool { return len(f.tests()) > 0 && f.tests()[0].moved() })
+	say(t, r.nc, WordEnd)
+	hear(t, r.nc, StateFinished)
+	r.frame(ext.FrameResults, `{"error":{"code":"interrupted","interrupted":true}}`)
+	run := f.finished(t, 0)
+	if len(run.Streams) != 1 || run.Streams[0].Remote.Port != mine.LocalAddr().(*net.TCPAddr).Port || run.Streams[0].Receiver.Bytes != 1000 {
+		t.Errorf("%+v", run.Streams)
 	}
 }
 

@@ -53,7 +53,7 @@ func (m *member) greet(doc []byte) bool {
 func (r *Receiver) hello() ext.ServerHello {
 	c := r.c
 	h := ext.ServerHello{
-		V: ext.Version, Version: r.Tool.Version, Features: []string{ext.FeatureEvents, ext.FeatureClient},
+		V: ext.Version, Version: r.Tool.Version, Features: c.features(),
 		Test: random(), Nonce: random(), Clock: ext.ReadClock(r.now()), Host: ext.Facts(r.Facts, c.FullFacts), Overlap: r.slots.Taken(),
 		Limits: ext.Limits{MaxRate: c.MaxRate, MaxDuration: c.MaxDuration.Seconds(), MaxStreams: c.MaxStreams}.OrNil(),
 		Times:  &ext.Times{Omit: c.Warmup.Seconds(), Cooldown: c.Cooldown.Seconds(), Follow: c.Follow},
@@ -152,6 +152,39 @@ func (t *test) theirSchedule(h *ext.ClientHello, agreed Word) schedule {
 		s = scheduleOf(most, s.warmup, s.measured)
 	}
 	return s
+}
+
+// takeListed takes the connections of a sender that told which they are, whatever else waits at its
+// door; false = it did not tell, or a box on the way has changed its ports. Receiver.mu is held.
+func (t *test) takeListed() bool {
+	if t.link == nil {
+		return false
+	}
+	missing := map[[2]int]bool{}
+	for _, p := range t.link.listed() {
+		missing[p] = true
+	}
+	type found struct {
+		d *door
+		a *arrival
+	}
+	var all []found
+	for _, d := range t.doors {
+		for _, a := range d.pool {
+			if p := [2]int{a.c.Remote().Port, a.c.Local().Port}; d.linux == t && missing[p] {
+				delete(missing, p)
+				all = append(all, found{d, a})
+			}
+		}
+	}
+	if len(missing) > 0 || len(all) == 0 {
+		return false
+	}
+	for _, f := range all {
+		f.d.drop(f.a)
+		t.conns = append(t.conns, f.a)
+	}
+	return true
 }
 
 // pair puts the connections into the sender's order and returns the streams' numbers there; nil =

@@ -83,7 +83,7 @@ func (r *senderRun) greet(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case h := <-l.hello:
-		if h == nil {
+		if h == nil || h.Test == "" { // an echo has none
 			return errNoHello
 		}
 		r.greeted(l, h)
@@ -106,11 +106,8 @@ func (r *senderRun) greet(ctx context.Context) error {
 // hello is this end's.
 func (r *senderRun) hello() ext.ClientHello {
 	h := ext.ClientHello{
-		V: ext.Version, Version: r.s.Tool.Version, Features: []string{ext.FeatureEvents, ext.FeatureClient}, Streams: r.c.connections(),
+		V: ext.Version, Version: r.s.Tool.Version, Features: r.c.features(), Streams: r.c.connections(),
 		Omit: r.c.Warmup.Seconds(), Cooldown: r.c.Cooldown.Seconds(),
-	}
-	if r.c.Extension == "quiet" {
-		h.Features = []string{ext.FeatureClient}
 	}
 	if !r.c.Endless && r.c.Blocks == 0 {
 		h.Duration = r.c.Duration.Seconds()
@@ -177,7 +174,7 @@ func (r *senderRun) linked(s schedule) {
 	if r.link == nil {
 		return
 	}
-	r.link.begin(r.out, r.c.Extension != "quiet" && r.peer.Has(ext.FeatureClient))
+	r.link.begin(r.out, r.peer.Has(ext.FeatureEvents))
 	if t := r.peer.Times; t != nil && !t.Follow {
 		if n := compareTimes(s, r.scheduleBy(t), "this end", "the receiver", r.second); n != nil {
 			r.out.notice(*n)

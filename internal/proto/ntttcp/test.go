@@ -278,20 +278,21 @@ func (t *test) claimOwn(m *member) (why string) {
 		r.mu.Unlock()
 		return why
 	}
+	t.carry(m)
+	listed := t.takeListed()
 	for _, d := range t.doors {
-		t.late = t.late || d.linux == t && len(d.tokens) > 0
+		t.late = t.late || !listed && d.linux == t && len(d.tokens) > 0
 	}
 	for _, d := range t.doors {
 		if d.linux != t {
 			continue
 		}
 		d.live = true
-		if !t.late {
+		if !t.late && !listed {
 			t.conns = append(t.conns, d.takeOwn()...)
 		}
 	}
 	m.asked = true
-	t.carry(m)
 	t.mu.Lock()
 	t.first = addrOf(m.nc.RemoteAddr())
 	t.mu.Unlock()
