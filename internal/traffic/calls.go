@@ -115,11 +115,51 @@ func (s *stream) calling(now int64) {
 	}
 }
 
-// receivedCalls counts n receives that ended now; the next begins.
-func (s *stream) receivedCalls(n int, now int64) {
+// fresh is now, or later where Burn took time since.
+func (s *stream) fresh(now int64) int64 {
+	if s.e.cfg.Burn > 0 {
+		return s.e.now()
+	}
+	return now
+}
+
+// finished counts n calls that ended now.
+func (s *stream) finished(n int, now int64) {
 	s.calls.begin(now) // of one whose worker has just begun
 	s.calls.done(n, now, s.e.measured.Load())
-	if s.e.cap == 0 {
-		s.calls.began = now
+	if s.e.cfg.Burn > 0 {
+		s.burn(n)
 	}
+}
+
+// received counts n receives that ended now; the next begins.
+func (s *stream) received(n int, now int64) {
+	s.finished(n, now)
+	if s.e.cap == 0 {
+		s.calling(s.fresh(now))
+	}
+}
+
+// burnAtOnce is after how many turns a burning worker looks whether it is to stop: some ten µs.
+const burnAtOnce = 1 << 14
+
+// burn keeps the processor busy after n calls.
+func (s *stream) burn(n int) {
+	stop := &s.e.stopRecv
+	if s.Send {
+		stop = &s.e.stopSend
+	}
+	for range n {
+		for left := s.e.cfg.Burn; left > 0 && !stop.Load(); left -= burnAtOnce {
+			s.heat = turns(s.heat, min(left, burnAtOnce))
+		}
+	}
+}
+
+// turns makes n turns from x on; each needs the one before it.
+func turns(x uint64, n int) uint64 {
+	for range n {
+		x = x*6364136223846793005 + 1442695040888963407 // Knuth's generator
+	}
+	return x
 }

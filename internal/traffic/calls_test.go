@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"math"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -155,5 +156,81 @@ func TestCallsAreDatagramsEverywhere(t *testing.T) {
 				t.Errorf("%d calls, want 1000", f.IO.Completions)
 			}
 		}
+	}
+}
+
+// With WaitAll a receive is a whole block, however the bytes come.
+func TestWaitAll(t *testing.T) {
+	for _, flows := range []int{1, 40} {
+		a, b := pairs(t, flows)
+		const size, blocks = 1000, 30
+		e := start(t, Config{End: result.Server, BlockSize: size, WaitAll: true}, flowsOf(b, result.Up, false))
+		for _, x := range a {
+			go func() { // in pieces of 7, 14, 28, …
+				for n, left := 7, blocks*size+size/2; left > 0; n *= 2 {
+					k, err := x.Net().Write(make([]byte, min(n, left)))
+					if left -= k; err != nil {
+						return
+					}
+				}
+				x.Close()
+			}()
+		}
+		e.wait(t, PeerClosed)
+		for _, f := range e.totals(t).Flows {
+			if f.IO.Completions != blocks || f.Total.Bytes != blocks*size+size/2 || f.IO.Latency != nil {
+				t.Errorf("%d receives, %d bytes", f.IO.Completions, f.Total.Bytes)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // the portable way
+		a, b := net.Pipe()
+		e := start(t, Config{End: result.Server, BlockSize: 100, WaitAll: true}, []Flow{{ID: 1, Direction: result.Up, Conn: osnet.NewConn(b)}})
+		for _, n := range []int{30, 60, 30, 200, 30} {
+			if _, err := a.Write(make([]byte, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Close()
+		e.wait(t, PeerClosed)
+		if f := e.totals(t).Flows[0]; f.IO.Completions != 3 || f.Total.Bytes != 350 {
+			t.Errorf("%d receives, %d bytes", f.IO.Completions, f.Total.Bytes)
+		}
+		e.Close()
+	})
+}
+
+// A worker that burns does so after each call, and leaves when it is told to, however much
+// is left to burn.
+func TestBurn(t *testing.T) {
+	for _, transport := range []plan.Transport{plan.TCP, plan.UDP} {
+		for _, flows := range []int{1, 20} {
+			a, b := connected(t, transport, flows)
+			cfg := Config{End: result.Client, Transport: transport, BlockSize: 1000, UDP: UDPConfig{Bare: true}}
+			rcfg := cfg
+			cfg.Burn = math.MaxInt
+			if transport == plan.TCP {
+				cfg.UDP, rcfg.UDP = UDPConfig{}, UDPConfig{}
+			} else {
+				cfg.TimeCalls = true // one at a time
+			}
+			rx := start(t, rcfg, flowsOf(b, result.Up, false))
+			tx := start(t, cfg, flowsOf(a, result.Up, true))
+			poll(t, "a block", func() bool { return sum(rx.Snapshot()) >= 1000 })
+			within(t, 20*time.Second, "the end", func() {
+				var calls int64
+				for _, f := range tx.totals(t).Flows {
+					calls += f.IO.Completions
+				}
+				if calls < 1 || calls > int64(flows) {
+					t.Errorf("%d calls of %d flows", calls, flows)
+				}
+			})
+			tx.Close()
+			rx.Close()
+		}
+	}
+	if x := turns(1, 3); x != turns(turns(1, 1), 2) || x == 1 || x == turns(1, 2) {
+		t.Error("a turn is lost")
 	}
 }

@@ -75,6 +75,11 @@ type Config struct {
 	// TimeCalls counts and times them; datagrams then are sent and received one by one. Round
 	// trips are always counted and timed.
 	CountCalls, TimeCalls bool
+	// WaitAll makes a receive of a stream last until BlockSize bytes are there; it counts calls.
+	WaitAll bool
+	// Burn is how many turns of a loop a worker spends after each call, to load the processor; it
+	// counts calls.
+	Burn int
 
 	UDP UDPConfig
 }
@@ -117,6 +122,7 @@ func validate(cfg Config, flows []Flow) error {
 	}
 	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
 	cfg.validateMessages(bad)
+	bad(cfg.Burn < 0, "burn", cfg.Burn, "must not be negative")
 	bad(cfg.Verify && cfg.Fill == 0, "verify", cfg.Verify, "needs a payload of one byte")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
 	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")

@@ -109,7 +109,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 		cfg.Limited = true
 	}
 	cfg.TimeCalls = cfg.TimeCalls || cfg.Message == RoundTrip
-	cfg.CountCalls = cfg.CountCalls || cfg.TimeCalls
+	cfg.CountCalls = cfg.CountCalls || cfg.TimeCalls || cfg.WaitAll || cfg.Burn > 0
 	cfg.UDP.Bare = cfg.UDP.Bare || cfg.Message != "" && cfg.Transport == plan.UDP
 	e := &Engine{
 		cfg: cfg, fired: make(chan struct{}),

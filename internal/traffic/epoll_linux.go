@@ -197,6 +197,7 @@ func (w *epollSet) leave(k int32) {
 
 func (w *epollSet) sendOne(k int32, now int64) int64 {
 	l := &w.lanes[k]
+	now = l.s.fresh(now)
 	n, pause := l.s.next(now)
 	if n == 0 {
 		if pause < 0 {
@@ -232,6 +233,7 @@ const severalFlows = 64
 
 func (w *epollSet) readOne(k int32, now int64) int64 {
 	l := &w.lanes[k]
+	now = l.s.fresh(now)
 	want, pause := l.s.wants(len(w.buf), now)
 	if want == 0 {
 		w.wait(k, now+pause)

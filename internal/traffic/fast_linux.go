@@ -287,7 +287,7 @@ func (s *stream) drainFD(fd int, buf []byte) {
 		return
 	}
 	for left > 0 {
-		chunk := buf[:min(left, len(buf))]
+		chunk := buf[:min(left, len(buf)-s.part)]
 		var n int
 		var errno syscall.Errno
 		if s.e.discard {

@@ -136,9 +136,8 @@ func (m *messenger) answers(n int, now int64) {
 
 // called counts one call that ended now.
 func (m *messenger) called(now int64) {
-	if c := m.s.calls; c != nil {
-		c.begin(now)
-		c.done(1, now, m.s.e.measured.Load())
+	if m.s.calls != nil {
+		m.s.finished(1, now)
 	}
 }
 

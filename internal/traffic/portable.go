@@ -200,7 +200,7 @@ func (p *portable) drainSocket() {
 	for left > 0 {
 		p.s.Conn.Net().SetReadDeadline(time.Now().Add(drainRead))
 		before := p.s.ctr.bytes.Load()
-		if !p.readOnce(min(left, len(p.buf))) {
+		if !p.readOnce(min(left, len(p.buf)-p.s.part)) {
 			return
 		}
 		n := int(p.s.ctr.bytes.Load() - before)

@@ -21,6 +21,8 @@ type stream struct {
 	claimed bool   // left counts against the limit
 	offset  int64  // into an io.ReaderAt Source
 	calls   *calls // nil = not counted
+	heat    uint64 // what Burn came to
+	part    int    // WaitAll: bytes of the receive under way
 	// One of them is there in a UDP test.
 	tx *udpSender
 	rx *udpReceiver
@@ -120,7 +122,7 @@ func (s *stream) wrote(n int, now int64) {
 		s.left = (block - -s.left%block) % block
 	}
 	if s.calls != nil && (s.left == 0 || s.rate > 0 && s.pace.open == 0) {
-		s.calls.done(1, now, s.e.measured.Load())
+		s.finished(1, now)
 	}
 	if s.left == 0 && (s.claimed || s.e.q.budgeted) {
 		s.e.q.settle(0, s.claimed)
@@ -131,9 +133,16 @@ func (s *stream) wrote(n int, now int64) {
 // read counts n bytes read at now by one call.
 func (s *stream) read(n int, now int64) {
 	s.got(n, now)
-	if s.calls != nil {
-		s.receivedCalls(1, now)
+	if s.calls == nil {
+		return
 	}
+	if s.e.cfg.WaitAll {
+		if s.part += n; s.part < s.e.cfg.BlockSize {
+			return
+		}
+		s.part = 0
+	}
+	s.received(1, now)
 }
 
 // got counts n bytes read at now.
@@ -177,6 +186,7 @@ func (s *stream) position(n int) int {
 // wants returns how much a receiver may read now, up to n, or how long to wait (ns);
 // only MaxRate limits it.
 func (s *stream) wants(n int, now int64) (int, int64) {
+	n -= s.part
 	limit := s.e.cap
 	if limit == 0 {
 		return n, 0

@@ -93,6 +93,7 @@ func (t *thread) send() {
 // sendOnce makes one call, or one pause, and reports whether there may be more.
 func (t *thread) sendOnce(now int64) (int64, bool) {
 	s := t.s
+	now = s.fresh(now)
 	n, wait := s.next(now)
 	if n == 0 {
 		if wait < 0 {
@@ -137,6 +138,7 @@ func (t *thread) receive() {
 // readOnce makes one call, or one pause, and reports whether there may be more.
 func (t *thread) readOnce(now int64) (int64, bool) {
 	s := t.s
+	now = s.fresh(now)
 	want, wait := s.wants(len(t.buf), now)
 	if want == 0 {
 		osnet.Sleep(min(time.Duration(wait), callTimeout))

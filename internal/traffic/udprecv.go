@@ -371,7 +371,7 @@ func (s *stream) tookDatagrams(now int64) bool {
 	if n := s.rx.took; n > 0 {
 		s.rx.took = 0
 		if s.calls != nil {
-			s.receivedCalls(n, now)
+			s.received(n, now)
 		}
 	}
 	if s.rx.bad != nil {

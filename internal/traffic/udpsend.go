@@ -166,8 +166,7 @@ func (s *stream) sentDatagrams(n int, began, now int64) {
 	u.sends.Store(u.sends.Load() + int64(n))
 	s.ctr.add(n*e.cfg.BlockSize, now)
 	if s.calls != nil {
-		s.calls.begin(began)
-		s.calls.done(n, now, e.measured.Load())
+		s.finished(n, now)
 	}
 	u.pace.took(int64(n))
 	u.pace.ended(began, now)
