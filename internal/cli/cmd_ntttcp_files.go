@@ -117,7 +117,11 @@ func (n *ntttcpRun) files() []ntttcpFile {
 // cost a test.
 func (n *ntttcpRun) filesWritable() bool {
 	ok := true
-	for _, f := range n.files() {
+	files := n.files()
+	if n.out.JitterFile != "" && n.inv.Serve != nil {
+		files = append(files, ntttcpFile{option: "-jm", name: n.out.JitterFile})
+	}
+	for _, f := range files {
 		if err := writable(f.name); err != nil {
 			ok = false
 			n.fault(fmt.Sprintf("cannot write the file of %s: %v", f.option, err))

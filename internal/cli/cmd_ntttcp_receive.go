@@ -121,7 +121,8 @@ func (d *ntttcpDesk) newTest(result.Addr) runner.Hooks {
 	d.mu.Lock()
 	d.last = v
 	d.mu.Unlock()
-	return runner.Hooks{Sink: v, Done: func() {
+	onMessage := v.keepArrivals()
+	return runner.Hooks{Sink: v, OnMessage: onMessage, Done: func() {
 		v.Close()
 		d.mu.Lock()
 		defer d.mu.Unlock()

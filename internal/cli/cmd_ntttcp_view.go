@@ -8,6 +8,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcplinux"
 	"github.com/fullbore-net/fullbore/internal/render/ntttcpwin"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -138,6 +139,7 @@ type ntttcpView struct {
 	endless bool // until a signal comes
 	icmp    *result.Notice
 	samples *ntttcpSamples // nil = one result for all
+	jitter  *arrivals      // nil = nobody wants them
 	err     *result.Error  // why it broke off
 	lost    bool           // some output is
 }
@@ -259,9 +261,30 @@ func (v *ntttcpView) Close() {
 		}
 	}
 	v.keep(v.console.Close())
+	if v.jitter != nil {
+		v.keep(v.jitter.Close())
+	}
 	if whole && !v.n.writeFiles(run, v.samples) {
 		v.lost = true
 	}
+}
+
+// keepArrivals opens the file of -jm, and returns what writes to it; nil = none is asked for.
+func (v *ntttcpView) keepArrivals() func(traffic.Message) {
+	if v.n.out.JitterFile == "" {
+		return nil
+	}
+	end := "\n"
+	if process.Windows() {
+		end = "\r\n"
+	}
+	a, err := newArrivals(v.n.out.JitterFile, end)
+	if err != nil {
+		v.keep(err)
+		return nil
+	}
+	v.jitter = a
+	return a.message
 }
 
 // keep remembers that some output is lost.

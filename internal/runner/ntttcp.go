@@ -315,7 +315,7 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 			h := newTest(remote)
 			rec := &recorder{sink: h.Sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
 			return ntttcp.TestHooks{
-				Sink: rec, Host: host.sample, Machine: totals.Begin,
+				Sink: rec, Host: host.sample, Machine: totals.Begin, OnMessage: h.OnMessage,
 				Done: func() {
 					uncounted(rec, result.Server, totals)
 					host.close()

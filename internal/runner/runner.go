@@ -18,6 +18,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -104,6 +105,9 @@ type Hooks struct {
 	Sink result.Sink // nil = nobody listens
 	// Output renders what this server shows of the run, for --get-server-output.
 	Output func(*result.Run) (text string, json []byte)
+	// OnMessage gets the number and times of each message of an NTTTCP test that numbers them;
+	// several may come at once. nil = nobody wants them.
+	OnMessage func(traffic.Message)
 	// Done is called when the test is over and its last event was delivered; nil = not.
 	Done func()
 }

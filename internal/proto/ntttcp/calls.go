@@ -3,7 +3,9 @@ package ntttcp
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
+	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -13,6 +15,13 @@ import (
 func (c *Config) callsOf(n *plan.NTTTCP) {
 	c.CountCalls, c.TimeCalls = true, n.Latency
 	c.Verify = n.Verify && !n.Sends()
+	switch {
+	case n.RoundTrip:
+		c.Message = traffic.RoundTrip
+	case n.Jitter:
+		c.Message = traffic.Jitter
+	}
+	c.Spacing = n.Spacing
 }
 
 // calls puts it into an engine's settings.
@@ -21,6 +30,59 @@ func (c Config) calls(cfg *traffic.Config) {
 	if c.Verify {
 		cfg.Verify, cfg.Fill = true, PayloadByte
 	}
+	cfg.Message, cfg.Spacing = c.Message, c.Spacing
+	if c.Message == traffic.RoundTrip && cfg.End == result.Server {
+		cfg.Fill = PayloadByte // of the answers
+	}
+}
+
+// datagram does with a received one what the test wants beyond its count: it is answered, or its
+// number and time are handed on.
+func (r *Receiver) datagram(pc *osnet.PacketConn, f datagramFlow, s source, data []byte) {
+	switch r.c.Message {
+	case traffic.RoundTrip:
+		local := netip.Addr{}
+		if a, err := netip.ParseAddr(s.local.Host); err == nil {
+			local = a
+		}
+		// Never longer than what came, so that nobody is sent more than was asked for.
+		if n, err := pc.Write(r.answer[:min(len(r.answer), len(data))], f.from, local); err == nil {
+			s.tally.addRun(f, s.local, n, 1)
+		}
+	case traffic.Jitter:
+		if m, ok := traffic.ParseMessage(data); ok {
+			m.At = osnet.Monotonic()
+			s.tally.message(m)
+		}
+	}
+}
+
+// mostEarly bounds the messages that came before it is known who wants them.
+const mostEarly = 4096
+
+// message hands m on.
+func (t *tally) message(m traffic.Message) {
+	t.messages.Lock()
+	defer t.messages.Unlock()
+	switch {
+	case t.onMessage != nil:
+		t.onMessage(m)
+	case len(t.early) < mostEarly:
+		t.early = append(t.early, m)
+	}
+}
+
+// handMessages says who wants the messages, those that came already too; nil = nobody.
+func (t *tally) handMessages(to func(traffic.Message)) {
+	if to == nil {
+		to = func(traffic.Message) {}
+	}
+	t.messages.Lock()
+	defer t.messages.Unlock()
+	for _, m := range t.early {
+		to(m)
+	}
+	t.onMessage, t.early = to, nil
 }
 
 // countDatagrams makes the calls of a count of datagrams, each of which is one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -97,6 +98,10 @@ type Config struct {
 	// CountCalls counts the sends or receives, TimeCalls times them too. Verify makes a receiver
 	// look at every byte of TCP (Windows: -d).
 	CountCalls, TimeCalls, Verify bool
+	// Message exchanges whole messages of BlockSize, one at a time; both ends must be told.
+	// Spacing lets a sender send one in each period.
+	Message traffic.MessageMode
+	Spacing time.Duration
 
 	Options []string // the user's words, for the record
 }

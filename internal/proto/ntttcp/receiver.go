@@ -1,6 +1,7 @@
 package ntttcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -62,7 +64,10 @@ type TestHooks struct {
 	Host func() *result.HostSample // samples this machine's counters once per interval; nil = not
 	// Machine counts over the measured time; nil = not.
 	Machine Machine
-	Done    func() // called once when the last event was delivered; nil = not
+	// OnMessage gets the number and times of each message (Config.Message traffic.Jitter); several
+	// may come at once. nil = not.
+	OnMessage func(traffic.Message)
+	Done      func() // called once when the last event was delivered; nil = not
 }
 
 // Receiver takes tests. The zero value of every field but Config works. A Receiver is used for
@@ -97,6 +102,7 @@ type Receiver struct {
 	barrier barrier
 	ports   portGiver
 	clamped []result.Notice
+	answer  []byte // to datagrams, in round trips
 
 	mu      sync.Mutex
 	doors   map[netip.Addr]*door // of addresses of which something is here
@@ -175,6 +181,9 @@ func (r *Receiver) prepare() error {
 		return ErrPorts
 	}
 	r.clamped = r.c.clamp()
+	if r.c.Message == traffic.RoundTrip {
+		r.answer = bytes.Repeat([]byte{PayloadByte}, r.c.BlockSize)
+	}
 	r.to = r.Timeouts.filled()
 	if r.log = r.Log; r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)

@@ -83,6 +83,11 @@ func (r *Receiver) count(ctx context.Context, pc *osnet.PacketConn, port int, in
 		}
 		known[from] = s
 	}
+	if r.c.Message != "" {
+		s.tally.addRun(datagramFlow{port, from}, s.local, size, 1)
+		r.datagram(pc, datagramFlow{port, from}, s, data)
+		return i + 1
+	}
 	times := 1
 	for i++; i < n; i++ {
 		if more, its, _ := in.Message(i); len(more) != size || its != from {

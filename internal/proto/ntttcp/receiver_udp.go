@@ -185,6 +185,7 @@ func (t *test) count(ctx context.Context, head result.Run, y *tally) error {
 	}
 	p := t.phase
 	p.out, y.host, p.machine = t.out, t.hooks.Host, t.hooks.Machine
+	y.handMessages(t.hooks.OnMessage)
 	head.Streams = y.views()
 	head.Test.Streams = len(head.Streams)
 	head.Test.Transport = string(plan.UDP)

@@ -36,6 +36,10 @@ type tally struct {
 	haltOnce sync.Once
 	done     chan struct{} // the clock is gone; nil before Start
 
+	messages  sync.Mutex            // guards the two that follow
+	onMessage func(traffic.Message) // nil = not known yet who wants them
+	early     []traffic.Message     // came meanwhile
+
 	mu       sync.RWMutex // guards what follows
 	flows    map[datagramFlow]*tallied
 	list     []*tallied

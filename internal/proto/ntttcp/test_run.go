@@ -405,6 +405,9 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	}
 	p.apply(&cfg)
 	c.calls(&cfg)
+	if hand := t.hooks.OnMessage; hand != nil {
+		cfg.OnMessage = func(_ int, m traffic.Message) { hand(m) }
+	}
 	eng, err := traffic.New(cfg, flows)
 	if err != nil {
 		return &result.Error{Code: "plan", Text: err.Error()}
