@@ -50,34 +50,3 @@ func ParsePort(b []byte) (uint16, error) {
 	}
 	return uint16(n), nil
 }
-
-// JitterSize is the length of the header that the jitter measurement (-jm) puts before each
-// buffer's payload.
-const JitterSize = 20
-
-// Jitter is that header (windows §3.8).
-type Jitter struct {
-	Packet    uint32 // per thread, from 0
-	Counter   int64  // the sender's performance counter
-	Frequency int64  // its ticks per second
-}
-
-// Put writes j to the first JitterSize bytes of b.
-func (j Jitter) Put(b []byte) {
-	binary.BigEndian.PutUint32(b[0:], j.Packet)
-	binary.BigEndian.PutUint64(b[4:], uint64(j.Counter))
-	binary.BigEndian.PutUint64(b[12:], uint64(j.Frequency))
-}
-
-// ParseJitter reads the header; ok is false where b is too short or the frequency is none.
-func ParseJitter(b []byte) (j Jitter, ok bool) {
-	if len(b) < JitterSize {
-		return j, false
-	}
-	j = Jitter{
-		Packet:    binary.BigEndian.Uint32(b[0:]),
-		Counter:   int64(binary.BigEndian.Uint64(b[4:])),
-		Frequency: int64(binary.BigEndian.Uint64(b[12:])),
-	}
-	return j, j.Frequency > 0
-}

@@ -201,21 +201,6 @@ func TestWindowsBytes(t *testing.T) {
 			t.Errorf("%s: taken for port %d", in, got)
 		}
 	}
-	j := Jitter{Packet: 7, Counter: 0x0102030405060708, Frequency: 10_000_000}
-	b := make([]byte, JitterSize)
-	j.Put(b)
-	if got := hex.EncodeToString(b); got != "0000000701020304050607080000000000989680" {
-		t.Errorf("jitter header: %s", got)
-	}
-	if got, ok := ParseJitter(b); !ok || got != j {
-		t.Errorf("jitter header read back: %+v, %v", got, ok)
-	}
-	if _, ok := ParseJitter(bytes.Repeat([]byte{PayloadByte}, 19)); ok {
-		t.Error("a short buffer has no header")
-	}
-	if _, ok := ParseJitter(make([]byte, JitterSize)); ok {
-		t.Error("a clock without a frequency")
-	}
 }
 
 // FuzzSync: whatever comes on a sync connection, however cut, is heard as the same words, and a
@@ -273,25 +258,6 @@ func FuzzSyncPort(f *testing.F) {
 		p, err := ParsePort(b)
 		if err == nil && !bytes.Equal(AppendPort(nil, p), b) {
 			t.Fatalf("%x is not how port %d is written", b, p)
-		}
-	})
-}
-
-// FuzzSyncJitter: the header of the jitter measurement.
-func FuzzSyncJitter(f *testing.F) {
-	b := make([]byte, JitterSize)
-	Jitter{1, 2, 3}.Put(b)
-	f.Add(b)
-	f.Add(bytes.Repeat([]byte{PayloadByte}, 64))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		j, ok := ParseJitter(b)
-		if !ok {
-			return
-		}
-		again := make([]byte, JitterSize)
-		j.Put(again)
-		if !bytes.Equal(again, b[:JitterSize]) {
-			t.Fatalf("%x does not survive", b[:JitterSize])
 		}
 	})
 }
