@@ -148,7 +148,7 @@ func (t *test) theirSchedule(h *ext.ClientHello, agreed Word) schedule {
 		return scheduleOf(time.Duration(agreed)*t.r.second, scale(h.Omit), scale(h.Duration))
 	}
 	s := schedule{warmup: scale(h.Omit), measured: scale(h.Duration), cooldown: scale(h.Cooldown)}
-	if most := t.r.c.MaxDuration * t.r.second / time.Second; most > 0 && (s.endless() || s.cycle() > most) {
+	if most := stretched(t.r.c.MaxDuration, t.r.second); most > 0 && (s.endless() || s.cycle() > most) {
 		s = scheduleOf(most, s.warmup, s.measured)
 	}
 	return s

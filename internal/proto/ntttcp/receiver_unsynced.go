@@ -116,7 +116,7 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 		done := len(silent) == len(s.data) || late
 		if n := r.c.Expect; n > 0 {
 			all = time.Now()
-			done = conns >= n || time.Since(quiet) >= togetherFor*r.second/time.Second
+			done = conns >= n || time.Since(quiet) >= stretched(togetherFor, r.second)
 		}
 		if done {
 			return

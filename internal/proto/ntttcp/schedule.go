@@ -39,6 +39,15 @@ func (s schedule) cycle() time.Duration {
 	return s.warmup + max(0, s.measured) + s.cooldown
 }
 
+// stretched is d where a second of the protocol has another length, as in tests. (The product of
+// two durations leaves 64 bits above 9 s.)
+func stretched(d, second time.Duration) time.Duration {
+	if second == time.Second {
+		return d
+	}
+	return time.Duration(float64(d) * second.Seconds())
+}
+
 // late is s for a test that begins that much after its cycle began: the end stays.
 func (s schedule) late(by time.Duration) schedule {
 	if s.endless() || by <= 0 {

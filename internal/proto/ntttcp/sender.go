@@ -96,7 +96,7 @@ func (r *senderRun) test(ctx context.Context) error {
 		return &result.Error{Code: "plan", Text: err.Error()}
 	}
 	notices := r.c.clamp()
-	r.agreed = r.c.cycle() * r.second / time.Second
+	r.agreed = stretched(r.c.cycle(), r.second)
 	r.prepare()
 	r.out.notices(notices)
 	addrs := []netip.Addr{}
@@ -268,7 +268,7 @@ func (r *senderRun) announce() {
 	r.head.Test, r.head.NTTTCP = r.c.test(r.schedule(), r.c.connections()), r.c.facts(true, cycle)
 	r.head.Wire.TestStarted = true
 	r.out.head(result.KindConnected, r.head)
-	own := r.c.Duration * r.second / time.Second // 0 when endless
+	own := stretched(r.c.Duration, r.second) // 0 when endless
 	if r.sync != nil && r.agreed != own {
 		r.out.tell(result.Milestone{Code: result.MilestoneCycle, Count: int64(r.agreed / r.second)})
 	}
@@ -282,9 +282,9 @@ func (r *senderRun) announce() {
 func (r *senderRun) schedule() schedule {
 	own := time.Duration(0)
 	if !r.c.Endless {
-		own = r.c.Duration * r.second / time.Second
+		own = stretched(r.c.Duration, r.second)
 	}
-	return scheduleOf(r.agreed, r.c.Warmup*r.second/time.Second, own)
+	return scheduleOf(r.agreed, stretched(r.c.Warmup, r.second), own)
 }
 
 // opened is one connection, or why it could not be made.

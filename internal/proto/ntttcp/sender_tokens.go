@@ -112,7 +112,7 @@ func (r *senderRun) persist(ctx context.Context, network string, to netip.AddrPo
 		if err == nil || try >= r.tries || !errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
 			return c, notices, err
 		}
-		t := time.NewTimer(tokenPause * r.second / time.Second)
+		t := time.NewTimer(stretched(tokenPause, r.second))
 		select {
 		case <-t.C:
 		case <-ctx.Done():

@@ -19,7 +19,7 @@ import (
 // schedule is what this end does with the agreed cycle, or its own without one.
 func (t *test) schedule() schedule {
 	c := t.r.c
-	scale := func(d time.Duration) time.Duration { return d * t.r.second / time.Second }
+	scale := func(d time.Duration) time.Duration { return stretched(d, t.r.second) }
 	own := scale(c.Duration)
 	if c.Endless || c.Follow {
 		own = 0
@@ -163,7 +163,7 @@ func (t *test) announce(head result.Run, s schedule, alone bool) {
 	t.out.head(result.KindPrepared, head)
 	t.out.head(result.KindConnected, head)
 	c := t.r.c
-	own := c.Duration * t.r.second / time.Second
+	own := stretched(c.Duration, t.r.second)
 	switch {
 	case c.Follow || c.Endless || head.NTTTCP.Cycle == nil:
 	case s.endless():
@@ -240,7 +240,7 @@ func (t *test) noteTimes(own time.Duration) {
 
 // noteLimit tells that this receiver's policy is what ends the test.
 func (t *test) noteLimit(s schedule) {
-	most := t.r.c.MaxDuration * t.r.second / time.Second
+	most := stretched(t.r.c.MaxDuration, t.r.second)
 	t.mu.Lock()
 	asked, wanted := t.asked && t.kind == kindLinux, t.wanted
 	t.mu.Unlock()
