@@ -26,7 +26,8 @@ type IOCount struct {
 	Latency     *CallLatency `json:"call_latency,omitempty"` // nil = not asked for
 }
 
-// CallLatency is how long calls took (or a message and its answer, in round trip tests).
+// CallLatency is how long calls took. In round trip tests it is how long a message and its
+// answer took, which are two calls at either end.
 type CallLatency struct {
 	Sum int64 `json:"sum_ns"` // over Completions calls
 	Min int64 `json:"min_ns"` // the shortest

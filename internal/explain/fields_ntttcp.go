@@ -18,7 +18,7 @@ var ntttcpFields = []Topic{
 	{Word: "io", In: []string{"Stream"}, Text: "The calls that moved the stream's bytes at the recording end, for outputs that show them (NTTTCP for Windows)."},
 	{Word: "completions", In: []string{"IOCount"}, Text: "Send or receive calls that ended within the measured time.", Do: "Bytes divided by it is \"Avg B / Compl\"."},
 	{Word: "call_latency", In: []string{"IOCount"}, Text: "How long calls took, or a message and its answer in round trip tests (-lm, -rt)."},
-	{Word: "sum_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "All calls' times together; divided by \"completions\" it is the mean."},
+	{Word: "sum_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "All calls' times together; divided by \"completions\" it is the mean. In a round trip test (-rt) it is of messages with their answers, each of them two calls: divided by half the completions it is the mean round trip."},
 	{Word: "min_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "The shortest call."},
 	{Word: "max_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "The longest call."},
 	{Word: "estats", In: []string{"Stream"}, Text: "What Windows tells of the connection (-es, for administrators), at the begin and the end of the measured time.", Source: "GetPerTcpConnectionEStats"},

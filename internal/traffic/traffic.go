@@ -52,6 +52,12 @@
 //
 // Bare datagrams (UDPConfig.Bare) have no header: each that arrives within the measured time
 // counts with its bytes, and of loss, order and delay nothing is known.
+//
+// # Messages
+//
+// Config.Message and Spacing make a worker per flow move one whole block at a time, by calls
+// that block: what it waits for is then what is measured (messenger). Both ends of a flow
+// must be told the same mode.
 package traffic
 
 import (
