@@ -16,6 +16,7 @@
 package ntttcp
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,47 @@ func roleOf(argv0 string) plan.NTTTCPRole {
 // Parse reads a command line. argv0 is the program's name as typed, args the rest.
 // Exactly one result is non-nil.
 func Parse(argv0 string, args []string, w World) (*Invocation, *Exit) {
+	words, notes := plainDashes(args)
+	inv, exit := parseWords(argv0, words, w)
+	if exit != nil {
+		exit.Stderr = notes + exit.Stderr
+		return nil, exit
+	}
+	inv.Stderr = notes + inv.Stderr
+	inv.Plan.Options = slices.Clone(args) // as typed
+	if inv.Serve != nil {
+		inv.Serve.NTTTCP.Options = inv.Plan.Options
+	}
+	return inv, nil
+}
+
+// plainDashes undoes what web pages and word processors make of the dashes in front of options:
+// Azure's page printed "ntttcp -s –m 8,*,10.0.0.4" for years, which the originals refuse.
+func plainDashes(args []string) (words []string, notes string) {
+	for i, word := range args {
+		rest := strings.TrimLeft(word, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
+		if rest == word || rest == "" || !isLetter(rest[0]) {
+			continue
+		}
+		if words == nil {
+			words = append(words, args...)
+		}
+		dash := "-"
+		if strings.HasPrefix(word, "\u2014") || len(word)-len(rest) > len("\u2013") { // a long one was two
+			dash = "--"
+		}
+		words[i] = dash + rest
+		notes += "ntttcp: " + word + ": read as " + words[i] + " (the dash is not the one of the keyboard)\n"
+	}
+	if words == nil {
+		words = args
+	}
+	return words, notes
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func parseWords(argv0 string, args []string, w World) (*Invocation, *Exit) {
 	dialect, words, ok := Choose(argv0, args, w.Windows)
 	if !ok {
 		return nil, &Exit{Code: ExitUsage, Stderr: "ntttcp: --dialect: give linux or windows\n"}
@@ -160,16 +202,16 @@ func Parse(argv0 string, args []string, w World) (*Invocation, *Exit) {
 	if dialect == plan.NTTTCPLinux {
 		p := newLinux(argv0, w)
 		inv, exit := p.parse(words)
-		return p.done(inv, args), exit
+		return p.done(inv), exit
 	}
 	p := newWindows(argv0, w)
 	inv, exit := p.parse(words)
 	if exit != nil && p.foreign {
 		if l, inv := readAsLinux(argv0, words, w); inv != nil {
-			return l.done(inv, args), nil
+			return l.done(inv), nil
 		}
 	}
-	return p.done(inv, args), exit
+	return p.done(inv), exit
 }
 
 // readAsLinux is a line that the Windows program refuses, if it is a clear one of the
@@ -215,11 +257,10 @@ func (c *common) note(text string) {
 }
 
 // done completes what both dialects do in the same way.
-func (c *common) done(inv *Invocation, args []string) *Invocation {
+func (c *common) done(inv *Invocation) *Invocation {
 	if inv == nil {
 		return nil
 	}
-	inv.Plan.Options = append([]string(nil), args...)
 	if inv.Serve != nil {
 		own := inv.Plan
 		inv.Serve.NTTTCP = &own

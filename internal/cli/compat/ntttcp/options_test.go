@@ -205,7 +205,8 @@ NTTTCP for Linux 1.4.3 (the Linux dialect) and ntttcp.exe 5.40 (the Windows dial
 
 **The rule for words.** What the original accepts means what it means there. What it refuses or garbles, but to which an article
 or the other dialect gives a clear meaning, does that, and says so in one line on stderr. A line in the Windows dialect that only
-NTTTCP for Linux understands is read as one of its, if all of it is clear: ` + "`ntttcp -s 10.0.0.9 -P 8`" + ` is one.
+NTTTCP for Linux understands is read as one of its, if all of it is clear: ` + "`ntttcp -s 10.0.0.9 -P 8`" + ` is one. The dashes that web pages
+print in place of the keyboard's (` + "`–m`" + `) are read as those.
 
 `
 

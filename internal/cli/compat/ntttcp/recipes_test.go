@@ -84,6 +84,12 @@ func TestRecipes(t *testing.T) {
 		{"seed", "windows", "-r -m 8 -N", `linux receiver tcp "" 5001 x8 60`, notes{asLinux}},
 		{"Microsoft", "windows", "-r -m 4,*,10.0.0.5 -a 6 -rb 2M -t 15", `windows receiver tcp "10.0.0.5" 5001 x4 15`, notes{"-a: calls that overlap"}},
 		{"Microsoft", "linux", "-r -m 4,*,10.0.0.5 -a 6 -rb 2M -t 15", `linux receiver tcp "10.0.0.5" 5001 x4 15`, notes{"-a without an address", "SO_RCVBUF is 2097152 bytes"}},
+		{"Azure", "windows", "-r -t 10 -P 1", `linux receiver tcp "" 5001 x1 10`, notes{asLinux}},
+		{"Azure", "windows", "-s10.0.0.9 -t 10 -n 1 -P 1", `linux sender tcp "10.0.0.9" 5001 x1 10`, notes{asLinux}},
+		{"Azure", "windows", "-s –m 8,*,10.0.0.9 -t 300", `windows sender tcp "10.0.0.9" 5001 x8 300`, notes{"–m: read as -m"}},
+		{"Azure", "linux", "-s –m 8,*,10.0.0.9 —no-delay −t 300", `linux sender tcp "10.0.0.9" 5001 x8 300`, notes{"–m: read as -m", "—no-delay: read as --no-delay", "−t: read as -t"}},
+		{"Azure in PowerShell", "windows", "-s -m 8 * 10.0.0.9 -t 300", `windows sender tcp "10.0.0.9" 5001 x8 300`, notes{"-m 8 * 10.0.0.9: read as 8,*,10.0.0.9"}},
+		{"Azure in PowerShell", "windows", "-s -m 8 * 10.0.0.9 2 0 10.0.0.5 -t 300", `windows sender tcp "10.0.0.9" 5001 x10 300`, notes{"read as 8,*,10.0.0.9 2,0,10.0.0.5", "the second field puts all of it on CPU 0"}},
 		{"Hold", "windows", "-r -m 4,*,10.0.0.5 -H", `linux receiver tcp "10.0.0.5" 5001 x4 60`, notes{asLinux}},
 	}
 	seen := map[string]bool{}
@@ -175,7 +181,7 @@ func TestNotReadAsLinux(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"-s -m 8,*,h -tt 60", "-s -m 8,*,h -t10", "-s -ns -t 10", "-r -rb 1M", "-s -P 600", "-s 10.0.0.9 stray", "-s 10.0.0.9 -t x",
-		"-s 10.0.0.9 -a 6", "-r 10.0.0.5 -L", "-s localhost -t 5", "-uN -s", "-s -m 8,*,h -a 99", "-m 0,1", "-h", "-s -m 8,*,h -l 0",
+		"-s 10.0.0.9 -a 6", "-r 10.0.0.5 -L", "-s localhost -t 5", "-uN -s", "-s -m 8,*,h -a 99", "-m 0,1", "-s -m 8 * h 2", "-s -m x * h", "-s -m 8,* h 1", "-h", "-s -m 8,*,h -l 0",
 	} {
 		if inv, exit := parse(world(), "--dialect windows "+line); exit == nil || exit.Code != 9 {
 			t.Errorf("%s: %s", line, brief(inv))

@@ -14,6 +14,7 @@ var WindowsWords = []Word{
 	{Word: "-sync", Does: "nothing: synchronising is the default, -ns turns it off", Else: "refused"},
 	{Word: "-W", Meta: "n", Does: "both socket buffers are n times the autotuning maximum", Else: "-w, then a word too many: refused"},
 	{Word: "-m", Meta: "1", Does: "a line of throughput each second", Else: "refused: no mapping"},
+	{Word: "-m", Meta: "8 * host", Does: "as 8,*,host: what PowerShell makes of it when it is not quoted", Else: "refused: no mapping"},
 	{Word: "-N", Does: "without a number: no synchronisation, as -ns", Else: "-n without a number: refused"},
 	{Word: "-t", Meta: "0", Does: "runs until Ctrl-C", Else: "refused"},
 }
@@ -62,6 +63,7 @@ func (p *windowsParser) setMappings() *winFault {
 		p.note("-m 1: a line of throughput each second (-m also takes mappings: threads,cpu,host)")
 		return nil
 	}
+	tuples = p.joined(tuples)
 	if p.mapTimes++; p.mapTimes > 1 {
 		p.note("-m is given more than once: the mappings are taken together")
 	}
@@ -76,6 +78,24 @@ func (p *windowsParser) setMappings() *winFault {
 		p.mappings = append(p.mappings, m)
 	}
 	return nil
+}
+
+// joined puts mappings together that came apart: PowerShell passes "8,*,host" to a program as
+// three words.
+func (p *windowsParser) joined(words []string) []string {
+	if len(words) == 0 || len(words)%3 != 0 {
+		return words
+	}
+	var out []string
+	for i := 0; i < len(words); i += 3 {
+		tuple := words[i : i+3]
+		if _, err := strconv.ParseUint(tuple[0], 10, 31); err != nil || strings.Contains(strings.Join(tuple, ""), ",") {
+			return words
+		}
+		out = append(out, strings.Join(tuple, ","))
+	}
+	p.note(fmt.Sprintf("-m %s: read as %s (PowerShell takes it apart: put it into quotes)", strings.Join(words, " "), strings.Join(out, " ")))
+	return out
 }
 
 // mappingOf is a tuple threads,cpu,host. Empty fields vanish, as with strtok.
