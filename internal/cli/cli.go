@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/fullbore-net/fullbore/internal/firewall"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 )
 
@@ -34,7 +35,8 @@ type Std struct {
 	Size       func() (width, height int) // of the terminal; nil = there is none
 	NoColor    bool                       // the user wants none (NO_COLOR, TERM=dumb)
 	ReadSecret func(prompt string) (string, error)
-	IsProcess  bool // this is the whole process: signals, umask and daemonising are ours to handle
+	Firewall   *firewall.System // the packet filters; nil = this machine's
+	IsProcess  bool             // this is the whole process: signals, umask and daemonising are ours to handle
 }
 
 // OS returns the real world.

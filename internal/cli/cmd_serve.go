@@ -38,6 +38,8 @@ type serveOptions struct {
 	noNTTTCP    bool
 	untilStdin  bool
 	quiet, json bool
+
+	openFirewall bool
 }
 
 const serveLong = `Answer iperf3 (3.1 … 3.21) and fullbore clients, many at once, until interrupted (exit code 0).
@@ -89,6 +91,7 @@ func newServeCmd(e *env) *cobra.Command {
 	f.IntSliceVarP(&s.Affinity, "affinity", "A", nil, "CPUs for the workers")
 	f.BoolVar(&o.copyMode, "copy", false, "read payload into memory as an application does")
 	f.BoolVar(&o.noNTTTCP, "no-ntttcp", false, "do not answer NTTTCP clients (this release answers none)")
+	f.BoolVar(&o.openFirewall, "open-firewall", false, "let these ports through the packet filter while this runs (see: fullbore firewall)")
 	f.BoolVar(&o.json, "json", false, "print one JSON document per test instead of a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no line per test")
 	f.BoolVar(&o.untilStdin, "until-stdin-closes", false, "end when standard input closes")
@@ -209,6 +212,17 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.openFirewall {
+		shut, err := e.openFirewall(ctx, listeningOn(s, lns))
+		if err != nil {
+			closeListeners(lns)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		defer shut()
+	}
 	names := make([]string, len(lns))
 	for i, ln := range lns {
 		names[i] = ln.Addr().String()
@@ -242,14 +256,18 @@ func (e *env) listen(ctx context.Context, s plan.Serve) ([]net.Listener, error) 
 	for _, ap := range s.Listen {
 		ln, err := osnet.Listen(ctx, "tcp", ap, osnet.Options{Family: s.Family, BindDev: s.BindDev})
 		if err != nil {
-			for _, l := range lns {
-				_ = l.Close()
-			}
+			closeListeners(lns)
 			return nil, &codeError{code: exitConnect, err: fmt.Errorf("serve: listen on %v: %w", ap, err)}
 		}
 		lns = append(lns, ln)
 	}
 	return lns, nil
+}
+
+func closeListeners(lns []net.Listener) {
+	for _, l := range lns {
+		_ = l.Close()
+	}
 }
 
 // boardHandler leaves out the record per test: the board prints its line.

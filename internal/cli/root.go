@@ -18,6 +18,7 @@ var commands = []func(*env) *cobra.Command{
 	newDelayCmd,
 	newServeCmd,
 	newDoctorCmd,
+	newFirewallCmd,
 	newBDPCmd,
 	newExplainCmd,
 	newLabCmd,
