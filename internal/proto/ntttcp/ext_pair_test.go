@@ -177,8 +177,11 @@ func TestQuietAndOff(t *testing.T) {
 		ours, theirs     bool // has rows of the other end
 		linked           bool
 	}{
-		{"quiet", "", false, true, true}, {"", "quiet", true, false, true}, {"quiet", "quiet", false, false, true},
-		{"", "off", false, false, false}, {"off", "", false, false, false},
+		{"quiet", "", false, true, true},
+		{"", "quiet", true, false, true},
+		{"quiet", "quiet", false, false, true},
+		{"", "off", false, false, false},
+		{"off", "", false, false, false},
 	} {
 		for _, windows := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s-%s-%v", c.sender, c.receiver, windows), func(t *testing.T) {
