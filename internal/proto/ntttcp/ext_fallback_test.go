@@ -17,7 +17,7 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// impostor says that it is a fullbore, and does on the first connection what pretend does; on the
+// impostor says that it is a fullbore, by its state or by token, and does on the first connection what pretend does; on the
 // others it is a plain receiver of one test of a second.
 type impostor struct {
 	sync, data net.Listener
@@ -31,8 +31,8 @@ type impostor struct {
 	bytes int64
 }
 
-func newImpostor(t *testing.T, pretend func(nc net.Conn)) *impostor {
-	p := &impostor{pretend: pretend}
+func newImpostor(t *testing.T, token byte, pretend func(nc net.Conn)) *impostor {
+	p := &impostor{token: token, pretend: pretend}
 	listen := func(handle func(int, net.Conn)) net.Listener {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -180,8 +180,8 @@ func TestFallBack(t *testing.T) {
 	for name, pretend := range pretences() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newImpostor(t, pretend)
-			c := Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Interval: beat / 4}
+			p := newImpostor(t, 0, pretend)
+			c := Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Interval: beat / 4, Bitrate: 80e6}
 			to := quick()
 			to.Hello = 200 * time.Millisecond
 			s := sendAs(t, &Sender{Config: c, Timeouts: to, second: beat, dial: dialFrom("", p.at)})
@@ -215,9 +215,8 @@ func TestFallBackTokens(t *testing.T) {
 	for name, pretend := range pretences() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newImpostor(t, pretend)
-			p.token = TokenFullbore
-			c := Config{Host: "127.0.0.1", Ports: 2, Threads: 1, Duration: time.Second, Interval: beat / 4, Windows: true, WaitTimeout: 10 * time.Second}
+			p := newImpostor(t, TokenFullbore, pretend)
+			c := Config{Host: "127.0.0.1", Ports: 2, Threads: 1, Duration: time.Second, Interval: beat / 4, Windows: true, WaitTimeout: 10 * time.Second, Bitrate: 80e6}
 			to := quick()
 			to.Hello = 200 * time.Millisecond
 			s := sendAs(t, &Sender{Config: c, Timeouts: to, second: beat, dial: dialFrom("", p.at)})
@@ -311,7 +310,7 @@ func TestHostileHellos(t *testing.T) {
 	if n := len(f.tests()); n != 0 {
 		t.Errorf("%d tests began", n)
 	}
-	s := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second}, dialFrom("", f.at))
+	s := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Bitrate: 80e6}, dialFrom("", f.at))
 	if got := s.wait(t); got != "" {
 		t.Errorf("the next sender ends with %q", got)
 	}
@@ -417,7 +416,7 @@ func TestSaidWhileWaiting(t *testing.T) {
 // TestVeryLongTime: a real sender's time that looks like the beginning of a hello is a time.
 func TestVeryLongTime(t *testing.T) {
 	t.Parallel()
-	f := serve(t, Config{Follow: true}, func(r *Receiver) { r.Timeouts.Header = 100 * time.Millisecond })
+	f := serve(t, Config{Follow: true}, func(r *Receiver) { r.Timeouts.Header = time.Second })
 	nc := visitor(t, f)
 	say(t, nc, WordState)
 	hear(t, nc, StateFullbore)
@@ -462,7 +461,7 @@ func TestTokenOfNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := serve(t, Config{Duration: time.Second, OneOff: true}, func(r *Receiver) { r.Timeouts.Header = 300 * time.Millisecond })
+			f := serve(t, Config{Duration: 3 * time.Second, OneOff: true}, func(r *Receiver) { r.Timeouts.Header = time.Second })
 			data, err := net.Dial("tcp", f.lns.Data[0].Addr().String())
 			if err != nil {
 				t.Fatal(err)

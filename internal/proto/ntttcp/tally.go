@@ -48,6 +48,7 @@ type tally struct {
 	origin   int64 // ns since t0
 	nextRow  int64
 	index    int
+	rowEnd   int64 // of the last row; ns since t0
 	stopped  int64 // 0 = counting
 	closed   bool  // the last row was made
 	tailed   int64 // when the last datagram came after the end
@@ -166,13 +167,16 @@ const maxTallied = 32768
 func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *tallied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.awaited.take(f); s != nil && t.stopped == 0 {
+	if s := t.flows[f]; s != nil || t.stopped != 0 {
+		return s
+	}
+	if s := t.awaited.take(f); s != nil {
 		s.view.Local, s.view.Remote.Host, s.view.Remote.Port, s.first = local, f.from.Addr().Unmap().String(), int(f.from.Port()), n
 		t.flows[f] = s
 		return s
 	}
-	if s := t.flows[f]; s != nil || t.stopped != 0 || len(t.list) >= maxTallied {
-		return s
+	if len(t.list) >= maxTallied {
+		return nil
 	}
 	id := len(t.list) + 1
 	s := &tallied{first: n, view: result.Stream{
@@ -184,11 +188,7 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *talli
 		at = t.origin
 	}
 	s.base, s.prev = tallyMark{at: at}, tallyMark{at: now}
-	if len(t.list) > 0 { // a row has one time for all
-		s.prev.at = t.list[0].prev.at
-	} else {
-		s.prev.at = at
-	}
+	s.prev.at = max(at, t.rowEnd) // a row has one time for all
 	t.flows[f] = s
 	t.list = append(t.list, s)
 	return s
@@ -345,7 +345,8 @@ func (t *tally) row(now int64, last bool) *result.Interval {
 		sum.Bytes += m.bytes - s.prev.bytes
 		s.prev = m
 	}
-	start := max(now-int64(t.interval), origin)
+	start := max(t.rowEnd, origin)
+	t.rowEnd = now
 	if len(iv.Streams) > 0 {
 		iv.Start, sum.Start = iv.Streams[0].Start, iv.Streams[0].Start
 	} else {
@@ -390,12 +391,9 @@ func (t *tally) StopReceive(bool) {
 	t.stop(now)
 }
 
-// prevEnd is the end of the last row.
+// prevEnd is the end of the last row, or the beginning of the count.
 func (t *tally) prevEnd() int64 {
-	if len(t.list) == 0 {
-		return t.origin
-	}
-	return t.list[0].prev.at
+	return max(t.origin, t.rowEnd)
 }
 
 // Snapshot returns the totals so far.
