@@ -29,6 +29,8 @@ type testOptions struct {
 	pause          time.Duration // between hosts, and between stages of a profile
 	plain          bool          // no extension: behave as a plain iperf3 client
 	noStore        bool
+	viaWord        string
+	via            *via // nil = iperf3's protocol
 	out            outputOptions
 
 	profileName  string
@@ -63,6 +65,7 @@ const testExample = `  fullbore test self
   fullbore test 192.0.2.2
   fullbore test 192.0.2.2 --down -P 8 -t 60
   fullbore test 192.0.2.2 --window 8M --cc bbr
+  fullbore test 192.0.2.2 --via ntttcp -P 8        the peer is an NTTTCP receiver
   fullbore test fe80::1%eth0 --json > run.json
   fullbore test @hosts.txt -t 30 --csv
   fullbore test 192.0.2.2 --profile vm             10 s with one stream, then 300 s
@@ -82,6 +85,9 @@ func newTestCmd(e *env) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.useProfile(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := o.useVia(cmd.Flags(), args); err != nil {
 				return err
 			}
 			return e.runTest(cmd.Context(), o, args, cmd.Flags().Changed)
@@ -136,6 +142,7 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
 	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
+	f.StringVar(&o.viaWord, "via", "", viaHelp)
 	f.BoolVar(&o.plain, "no-extension", false, "speak plain iperf3 even to a fullbore server")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
 	o.out.addFlags(f)
@@ -187,6 +194,12 @@ func (o *testOptions) plans(host string) ([]plan.Plan, error) {
 	var out []plan.Plan
 	for _, d := range dirs {
 		p.Direction = d
+		if o.via != nil {
+			var err error
+			if p, err = o.via.plan(p); err != nil {
+				return nil, err
+			}
+		}
 		if err := p.Validate(); err != nil {
 			return nil, &UsageError{Msg: strings.ReplaceAll(err.Error(), "\n", "; "), Hints: []string{"see: fullbore test --help"}}
 		}

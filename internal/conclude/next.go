@@ -13,8 +13,22 @@ import (
 // mostDatagram is the largest payload of UDP over IPv4.
 const mostDatagram = 65507
 
-// defaultPort needs no -p.
-const defaultPort = 5201
+// defaultPort needs no -p, nor does ntttcpPort with --via.
+const (
+	defaultPort = 5201
+	ntttcpPort  = 5001
+)
+
+// viaWord is what --via of `fullbore test` was, or would be.
+func viaWord(n *result.NTTTCP) string {
+	switch {
+	case n.Dialect == "windows":
+		return "ntttcp-windows"
+	case n.NoSync:
+		return "ntttcp-nosync"
+	}
+	return "ntttcp"
+}
 
 // next is the one command worth typing after this run: what mends a doubt about the
 // figure first, then what follows from the limit, then a longer run. It is nil for a run
@@ -122,13 +136,20 @@ func again(run *result.Run, words ...string) string {
 		return ""
 	}
 	out := []string{"fullbore", "test"}
-	if loopback(run) && extended(run) && t.Port != defaultPort {
+	port := defaultPort
+	if run.NTTTCP != nil {
+		port = ntttcpPort
+	}
+	if loopback(run) && extended(run) && run.NTTTCP == nil && t.Port != port {
 		out = append(out, "self") // a server of ours on a port of the moment
 	} else {
 		out = append(out, quote(t.Target))
-		if t.Port != 0 && t.Port != defaultPort {
+		if t.Port != 0 && t.Port != port {
 			out = append(out, "-p", strconv.Itoa(t.Port))
 		}
+	}
+	if n := run.NTTTCP; n != nil {
+		out = append(out, "--via", viaWord(n))
 	}
 	switch t.Direction {
 	case string(result.Down):

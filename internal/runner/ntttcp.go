@@ -20,7 +20,9 @@ func runNTTTCP(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 	}
 	totals := r.totals(p)
 	defer totals.Close()
-	s := &ntttcp.Sender{Config: ntttcp.ConfigOf(p), Tool: r.tool(), Host: host.sample, Facts: host.facts, Now: r.Now, Machine: totals.Begin}
+	c := ntttcp.ConfigOf(p)
+	c.Brief = !r.Plain // what follows the measured time would be for nobody
+	s := &ntttcp.Sender{Config: c, Tool: r.tool(), Host: host.sample, Facts: host.facts, Now: r.Now, Machine: totals.Begin}
 	err := s.Run(ctx, out)
 	uncounted(out, result.Client, totals)
 	return err

@@ -56,6 +56,10 @@ type Config struct {
 	// receiver answers at the port below Port.
 	PortSync bool
 
+	// Brief: a sender ends when its own times are over, also in a longer cycle, and tells the
+	// receiver so. The originals send on.
+	Brief bool
+
 	// Last: this sender is the last one (-L). Multi: a receiver waits for it (-M).
 	Last, Multi bool
 

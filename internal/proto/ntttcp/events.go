@@ -174,6 +174,13 @@ func finishOf(e result.End, views []result.Stream, t traffic.Totals, machine *re
 	return f
 }
 
+// endedWell: a connection that the other end closed when its time was over did not die.
+func endedWell(f *result.Finish) {
+	for i := range f.Streams {
+		f.Streams[i].Ended = nil
+	}
+}
+
 // asError makes every error one that a Run can hold.
 func asError(ctx context.Context, err error) *result.Error {
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {

@@ -284,7 +284,11 @@ func (r *senderRun) schedule() schedule {
 	if !r.c.Endless {
 		own = stretched(r.c.Duration, r.second)
 	}
-	return scheduleOf(r.agreed, stretched(r.c.Warmup, r.second), own)
+	s := scheduleOf(r.agreed, stretched(r.c.Warmup, r.second), own)
+	if r.c.Brief {
+		s.cooldown = min(s.cooldown, stretched(r.c.Cooldown, r.second))
+	}
+	return s
 }
 
 // opened is one connection, or why it could not be made.
@@ -490,6 +494,9 @@ func (r *senderRun) measure(ctx context.Context) error {
 		r.sayEnd()
 	}
 	f := finishOf(result.Client, views, totals, p.total, r.began)
+	if whole {
+		endedWell(f)
+	}
 	fault = r.conclude(ctx, f, why, outcome{totals, all, p.total}, fault)
 	r.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 	if fault != nil {
@@ -516,7 +523,7 @@ func (r *senderRun) saysEnd(whole bool, why stop, s schedule) bool {
 	case r.c.Windows:
 		return why == stopRequest || why == stopSilent
 	}
-	return !whole || s.warmup > 0 || s.cooldown > 0
+	return !whole || s.warmup > 0 || s.cooldown > 0 || r.agreed > s.cycle()
 }
 
 // sayEnd says it. A receiver that is gone already needs no word.
