@@ -32,7 +32,8 @@ holds it back, with proof from both ends. The other end may be an iperf3
 (3.1 … 3.21) or a fullbore; "self" stands for a server that fullbore starts
 on this machine, so that everything can be tried without a second host.
 
-Called as "iperf3" (or as "fullbore iperf3 …") it is a drop-in for that program.`
+Called as "iperf3" or "ntttcp" (or as "fullbore iperf3 …", "fullbore ntttcp …") it
+is a drop-in for that program.`
 
 const rootExample = `  fullbore diagnose self             try it on this machine
   fullbore serve                     answer iperf3 and fullbore clients
@@ -42,7 +43,8 @@ const rootExample = `  fullbore diagnose self             try it on this machine
   fullbore delay HOST                round trip, jitter, loss of small packets
   fullbore bdp 10G 10ms              window, BDP and the sysctl lines
   fullbore doctor                    is this host fit to measure?
-  fullbore iperf3 -c HOST -R -J      exactly as iperf3`
+  fullbore iperf3 -c HOST -R -J      exactly as iperf3
+  fullbore ntttcp -s HOST -t 30      exactly as ntttcp`
 
 const rootExit = `Exit codes: 0 done and passed, 1 a limit was missed, 2 inconclusive, 3 usage,
 4 cannot connect, 5 refused or busy, 6 broke off (partial result printed),
