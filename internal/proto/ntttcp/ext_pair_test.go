@@ -109,6 +109,13 @@ func TestBothEnds(t *testing.T) {
 // checkLinked: both runs hold the same streams, totals, machines and rows.
 func checkLinked(t *testing.T, ours, theirs *result.Run, streams int) {
 	t.Helper()
+	for _, run := range []*result.Run{ours, theirs} {
+		for _, n := range run.Notices {
+			if n.Code == "overlap" { // a token's sender says hello when its own test has begun
+				t.Errorf("a test alone: %s", n.Text)
+			}
+		}
+	}
 	if len(ours.Streams) != streams || len(theirs.Streams) != streams {
 		t.Fatalf("%d and %d streams, want %d", len(ours.Streams), len(theirs.Streams), streams)
 	}

@@ -46,15 +46,21 @@ func (m *member) greet(doc []byte) bool {
 	l.ended = m.t.senderEnded
 	m.msgs.set(framed)
 	m.link, m.peer = l, h
-	return l.say(ext.FrameHello, r.hello()) == nil
+	return l.say(ext.FrameHello, r.hello(m.t)) == nil
 }
 
-// hello is this end's.
-func (r *Receiver) hello() ext.ServerHello {
+// hello is this end's to the sender of t, which may have begun: a token's sender says hello then.
+func (r *Receiver) hello(t *test) ext.ServerHello {
 	c := r.c
+	r.mu.Lock()
+	begun, others := t.number > 0, t.others
+	r.mu.Unlock()
+	if !begun {
+		others = r.slots.Taken()
+	}
 	h := ext.ServerHello{
 		V: ext.Version, Version: r.Tool.Version, Features: c.features(),
-		Test: random(), Nonce: random(), Clock: ext.ReadClock(r.now()), Host: ext.Facts(r.Facts, c.FullFacts), Overlap: r.slots.Taken(),
+		Test: random(), Nonce: random(), Clock: ext.ReadClock(r.now()), Host: ext.Facts(r.Facts, c.FullFacts), Overlap: others,
 		Limits: ext.Limits{MaxRate: c.MaxRate, MaxDuration: c.MaxDuration.Seconds(), MaxStreams: c.MaxStreams}.OrNil(),
 		Times:  &ext.Times{Omit: c.Warmup.Seconds(), Cooldown: c.Cooldown.Seconds(), Follow: c.Follow},
 	}
