@@ -147,12 +147,12 @@ func (l *link) event(e *result.Event, dropped int64) {
 	l.mu.Lock()
 	l.dropped = max(l.dropped, dropped)
 	out := l.out
-	if ok && out != nil && !l.gate.Pass(time.Now()) {
+	if ok && (out == nil || !l.gate.Pass(time.Now())) {
 		l.dropped++
 		ok = false
 	}
 	l.mu.Unlock()
-	if ok && out != nil {
+	if ok {
 		out.relay(ev)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fullbore-net/fullbore/internal/proto/ext"
+	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -93,7 +94,7 @@ func TestBothEnds(t *testing.T) {
 				t.Errorf("warm-ups of %v and %v s", ours.Test.Omit, theirs.Test.Omit)
 			}
 			for _, rec := range []*recorder{s.rec, f.tests()[0]} {
-				for _, code := range []string{"results-missing", "extension-fallback", "streams-unpaired"} {
+				for _, code := range []string{"results-missing", "extension-fallback", "streams-unpaired", "overlap"} {
 					if n := rec.notice(code); n != nil {
 						t.Errorf("%+v", n)
 					}
@@ -295,6 +296,26 @@ func TestSecondTest(t *testing.T) {
 	}
 }
 
+// TestOverlapTold: a sender hears that it has the receiver not for itself.
+func TestOverlapTold(t *testing.T) {
+	t.Parallel()
+	f := serve(t, Config{Follow: true}, nil)
+	first := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Endless: true, Bitrate: 8e6}, dialFrom("", f.at))
+	until(t, "the first test", func() bool { return len(f.tests()) == 1 && f.tests()[0].moved() })
+	second := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Bitrate: 8e6}, dialFrom("", f.at))
+	if got := second.wait(t); got != "" {
+		t.Errorf("the second ends with %q", got)
+	}
+	first.stop(errInterrupt)
+	first.wait(t)
+	if n := second.rec.notice("overlap"); n == nil || n.End != result.Server || !contains(n.Text, "1 other test") {
+		t.Errorf("%+v", n)
+	}
+	if n := first.rec.notice("overlap"); n != nil && contains(n.Text, "the receiver runs") {
+		t.Errorf("the first hears %+v", n)
+	}
+}
+
 // TestLimits: what a receiver does not take is refused by its word, not by broken connections.
 func TestLimits(t *testing.T) {
 	t.Parallel()
@@ -361,6 +382,18 @@ func TestPairUp(t *testing.T) {
 		got, guessed := pairUp(list, c.ports)
 		if diff := cmp.Diff(c.want, got); diff != "" || guessed != c.guessed {
 			t.Errorf("%s: guessed %d, %s", name, guessed, diff)
+		}
+	}
+}
+
+// TestLossOfRoundTrips: from counts of both ways no loss follows.
+func TestLossOfRoundTrips(t *testing.T) {
+	n := int64(5)
+	all := traffic.Totals{Flows: []traffic.FlowTotal{{Total: result.Total{Packets: &n}}}}
+	for mode, want := range map[traffic.MessageMode][]int64{"": {5}, traffic.Jitter: {5}, traffic.RoundTrip: nil} {
+		r := &senderRun{c: Config{Transport: "udp", Message: mode}}
+		if diff := cmp.Diff(want, r.datagrams(all)); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
 		}
 	}
 }

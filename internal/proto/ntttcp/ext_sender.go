@@ -250,9 +250,10 @@ func (r *senderRun) results(x outcome, fault *result.Error) ext.Results {
 	return out
 }
 
-// datagrams is how many this end sent on each connection, in all.
+// datagrams is how many this end sent on each connection, in all. Round trips are counted both
+// ways, so that what was lost does not follow from them.
 func (r *senderRun) datagrams(all traffic.Totals) []int64 {
-	if r.c.Transport != plan.UDP {
+	if r.c.Transport != plan.UDP || r.c.Message == traffic.RoundTrip {
 		return nil
 	}
 	out := make([]int64, len(all.Flows))
