@@ -21,7 +21,8 @@ func (c *Config) callsOf(n *plan.NTTTCP) {
 	case n.Jitter:
 		c.Message = traffic.Jitter
 	}
-	c.Spacing = n.Spacing
+	c.Spacing, c.Burn = n.Spacing, n.CPUBurn*1000
+	c.WaitAll = n.WaitAll && !n.Sends()
 }
 
 // calls puts it into an engine's settings.
@@ -30,7 +31,7 @@ func (c Config) calls(cfg *traffic.Config) {
 	if c.Verify {
 		cfg.Verify, cfg.Fill = true, PayloadByte
 	}
-	cfg.Message, cfg.Spacing = c.Message, c.Spacing
+	cfg.Message, cfg.Spacing, cfg.Burn, cfg.WaitAll = c.Message, c.Spacing, c.Burn, c.WaitAll
 	if c.Message == traffic.RoundTrip && cfg.End == result.Server {
 		cfg.Fill = PayloadByte // of the answers
 	}

@@ -106,6 +106,10 @@ type Config struct {
 	// Spacing lets a sender send one in each period.
 	Message traffic.MessageMode
 	Spacing time.Duration
+	// Burn is how many turns of a loop follow each call. WaitAll lets a receiver's calls last
+	// until BlockSize bytes are there.
+	Burn    int
+	WaitAll bool
 
 	Options []string // the user's words, for the record
 }
