@@ -489,3 +489,46 @@ func TestTokenOfNobody(t *testing.T) {
 		})
 	}
 }
+
+// TestFrozen: an end that greets and then tells nothing holds the other for a while only.
+func TestFrozen(t *testing.T) {
+	t.Run("sender", func(t *testing.T) {
+		t.Parallel()
+		f := serve(t, Config{Duration: time.Second, OneOff: true}, func(r *Receiver) { r.Timeouts.Answer = time.Second })
+		r := joinRaw(t, f, plainHello)
+		r.begin(f)
+		run := f.finished(t, 0)
+		if n := f.tests()[0].notice("results-missing"); n == nil || n.End != result.Client || run.Err != nil || bytesOf(run, result.Server) == 0 {
+			t.Errorf("%+v, %+v", n, run.Err)
+		}
+	})
+	t.Run("receiver", func(t *testing.T) {
+		t.Parallel()
+		p := newImpostor(t, 0, func(nc net.Conn) {
+			_, _, _ = readFrame(nc)
+			_, _ = nc.Write(ext.Append(nil, ext.FrameHello, []byte(`{"v":1,"version":"9","test":"0123456789abcdef"}`)))
+			m := &mixed{r: nc}
+			m.set(framed)
+			for {
+				it, err := m.next()
+				if err != nil {
+					return
+				}
+				if it.frame == 0 { // the time and R
+					_, _ = nc.Write(it.w.Append(nil))
+				}
+			}
+		})
+		to := quick()
+		to.Answer = time.Second
+		c := Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Interval: beat / 4, Bitrate: 80e6}
+		s := sendAs(t, &Sender{Config: c, Timeouts: to, second: beat, dial: dialFrom("", p.at)})
+		if got := s.wait(t); got != "" {
+			t.Errorf("ends with %q", got)
+		}
+		run := s.rec.run()
+		if n := s.rec.notice("results-missing"); n == nil || n.End != result.Server || !run.Wire.Extension || bytesOf(run, result.Client) == 0 {
+			t.Errorf("%+v, %+v", n, run.Wire)
+		}
+	})
+}
