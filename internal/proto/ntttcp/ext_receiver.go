@@ -275,8 +275,9 @@ func pairUp(list, ports [][2]int) (places []int, guessed int) {
 
 // swapResults waits for the sender's results and for the last of its datagrams. Where this end
 // ended early the sender must hear of it first. nil = a plain sender, or they did not come, which
-// is told. In the end the sender gets this end's: see sayResults.
-func (t *test) swapResults(ctx context.Context, why stop, cause error, complete bool, x outcome) *ext.Results {
+// is told. In the end the sender gets this end's: see sayResults. silent: nothing has come for long,
+// so that its results are not worth a long wait.
+func (t *test) swapResults(ctx context.Context, why stop, cause error, complete, silent bool, x outcome) *ext.Results {
 	l := t.link
 	if l == nil {
 		return nil
@@ -293,6 +294,8 @@ func (t *test) swapResults(ctx context.Context, why stop, cause error, complete 
 		within = 0
 	case why == stopDone && !complete:
 		own.Err = &result.Error{Code: "limit", Text: "its limit for one test was reached"}
+	case silent:
+		within = t.r.to.Stopping
 	}
 	t.figures = &own
 	if own.Err != nil {

@@ -216,6 +216,8 @@ func (r *senderRun) conclude(ctx context.Context, f *result.Finish, why stop, x 
 		within = r.to.Stopping
 	case why == stopSilent:
 		within = 0
+	case fault != nil && fault.Code == "peer-vanished":
+		within = r.to.Stopping
 	case own.Whole:
 		within = max(within, r.to.Silence)
 	}

@@ -439,7 +439,8 @@ func (t *test) report(ctx context.Context, p *phase, why stop, err error, views 
 	}
 	totals, all := p.finish(why, true)
 	t.r.c.countDatagrams(&totals)
-	theirs := t.swapResults(ctx, why, err, complete, outcome{totals, all, p.total})
+	silent := why == stopSilent || p.vanished(all, "") != nil
+	theirs := t.swapResults(ctx, why, err, complete, silent, outcome{totals, all, p.total})
 	t.doneOnce.Do(func() { close(t.done) })
 	fault := t.fault(ctx, p, why, err, complete, all)
 	if wrong := corrupt(all); wrong != nil && why != stopRequest {

@@ -15,7 +15,8 @@ type Timeouts struct {
 	Answer time.Duration
 	// Hello: how long a receiver that says that it is a fullbore may take for its hello. 4 s.
 	Hello time.Duration
-	// Stopping: how long a sender that is stopped waits for the receiver's figures. 2 s.
+	// Stopping: how long an end that is stopped, or from whose peer nothing has come for long,
+	// waits for the peer's figures. 2 s.
 	Stopping time.Duration
 	// Setup: the longest pause while a sender opens its connections. 60 s (the original
 	// sender gives up after 1200 s).
