@@ -185,6 +185,7 @@ func (v *ntttcpView) Event(e result.Event) {
 			}
 			return
 		}
+		v.sayWhatCounts()
 		if v.samples != nil { // each has its own tables
 			return
 		}
@@ -203,6 +204,18 @@ func (v *ntttcpView) Event(e result.Event) {
 		}
 	}
 	v.console.Event(e)
+}
+
+// sayWhatCounts says of datagrams whose figures are the result: the originals print what a sender
+// offered as if it had arrived.
+func (v *ntttcpView) sayWhatCounts() {
+	switch {
+	case v.n.inv.Plan.Transport != plan.UDP:
+	case v.n.end() == result.Client:
+		fmt.Fprintln(v.n.Err, "ntttcp: -u: this end's figures are the load that was offered; the result is what the receiver received")
+	default:
+		fmt.Fprintln(v.n.Err, "ntttcp: -u: the result is what was received here; a sender's own figures are the load that it offered")
+	}
 }
 
 // notice reports whether the console is to deal with n.
