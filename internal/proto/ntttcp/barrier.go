@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
 )
 
 // barrier makes sure that every connection that the kernel has completed is known here: when a
@@ -15,9 +17,13 @@ import (
 // sender have been taken when ours is.
 type barrier struct {
 	mu    sync.RWMutex // held for writing while a marker connects: its port is known only then
-	marks map[netip.AddrPort]chan struct{}
+	marks map[mark]chan struct{}
 	deaf  atomic.Bool // this host does not reach itself
 }
+
+// mark is a marker as its acceptor sees it: another connection may come from the same port to
+// another one at the same time.
+type mark struct{ from, to netip.AddrPort }
 
 const (
 	// reachSelf bounds the connecting, where a firewall drops what a host sends to itself: there
@@ -37,7 +43,7 @@ func (b *barrier) pass(ctx context.Context, lns []net.Listener) {
 	for range min(8, len(lns)) {
 		wg.Go(func() { // ends with jobs
 			for ln := range jobs {
-				b.mark(ctx, ln)
+				b.send(ctx, ln)
 			}
 		})
 	}
@@ -48,8 +54,8 @@ func (b *barrier) pass(ctx context.Context, lns []net.Listener) {
 	wg.Wait()
 }
 
-func (b *barrier) mark(ctx context.Context, ln net.Listener) {
-	nc, came := b.connect(ctx, ln)
+func (b *barrier) send(ctx context.Context, ln net.Listener) {
+	nc, m, came := b.connect(ctx, ln)
 	if nc == nil {
 		return
 	}
@@ -57,20 +63,23 @@ func (b *barrier) mark(ctx context.Context, ln net.Listener) {
 	select {
 	case <-came:
 	case <-ctx.Done():
+		b.mu.Lock()
+		delete(b.marks, m)
+		b.mu.Unlock()
 	}
 }
 
-func (b *barrier) connect(ctx context.Context, ln net.Listener) (net.Conn, chan struct{}) {
+func (b *barrier) connect(ctx context.Context, ln net.Listener) (net.Conn, mark, chan struct{}) {
 	at, err := netip.ParseAddrPort(ln.Addr().String())
 	if err != nil {
-		return nil, nil
+		return nil, mark{}, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := net.Dialer{Timeout: reachSelf}
 	for _, a := range ownAddrs(at.Addr()) {
 		if b.deaf.Load() {
-			return nil, nil
+			break
 		}
 		nc, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, at.Port()).String())
 		if err != nil {
@@ -79,19 +88,28 @@ func (b *barrier) connect(ctx context.Context, ln net.Listener) (net.Conn, chan 
 			}
 			continue
 		}
-		local, err := netip.ParseAddrPort(nc.LocalAddr().String())
+		m, err := markOf(nc.LocalAddr(), nc.RemoteAddr())
 		if err != nil {
 			_ = nc.Close()
 			continue
 		}
 		came := make(chan struct{})
 		if b.marks == nil {
-			b.marks = map[netip.AddrPort]chan struct{}{}
+			b.marks = map[mark]chan struct{}{}
 		}
-		b.marks[plain(local)] = came
-		return nc, came
+		b.marks[m] = came
+		return nc, m, came
 	}
-	return nil, nil
+	return nil, mark{}, nil
+}
+
+func markOf(from, to net.Addr) (mark, error) {
+	f, err := netip.ParseAddrPort(from.String())
+	if err != nil {
+		return mark{}, err
+	}
+	t, err := netip.ParseAddrPort(to.String())
+	return mark{plain(f), plain(t)}, err
 }
 
 // ownAddrs is where a listener on a can be reached from its own host.
@@ -111,21 +129,63 @@ func plain(ap netip.AddrPort) netip.AddrPort {
 
 // marker reports that an accepted connection is one of ours, and takes it.
 func (b *barrier) marker(nc net.Conn) bool {
-	remote, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	m, err := markOf(nc.RemoteAddr(), nc.LocalAddr())
 	if err != nil {
 		return false
 	}
-	remote = plain(remote)
 	b.mu.RLock()
-	came := b.marks[remote]
+	came := b.marks[m]
 	b.mu.RUnlock()
 	if came == nil {
 		return false
 	}
 	b.mu.Lock()
-	delete(b.marks, remote)
+	delete(b.marks, m)
 	b.mu.Unlock()
 	close(came)
 	_ = nc.Close()
 	return true
+}
+
+// passDatagrams returns when every datagram that this host had at the call was counted: it sends
+// one to each of its own ports, which come out in order.
+func (r *Receiver) passDatagrams(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reachSelf)
+	defer cancel()
+	for _, pc := range r.lns.packets() {
+		r.markDatagrams(ctx, pc)
+	}
+}
+
+func (r *Receiver) markDatagrams(ctx context.Context, pc *osnet.PacketConn) {
+	at := pc.LocalAddr()
+	for _, a := range ownAddrs(at.Addr()) {
+		nc, err := (&net.Dialer{}).DialContext(ctx, "udp", netip.AddrPortFrom(a, at.Port()).String())
+		if err != nil {
+			continue
+		}
+		local, err := netip.ParseAddrPort(nc.LocalAddr().String())
+		if err != nil {
+			_ = nc.Close()
+			continue
+		}
+		came := make(chan struct{})
+		r.mu.Lock()
+		r.marks[plain(local)] = came
+		r.mu.Unlock()
+		if _, err = nc.Write([]byte{PayloadByte}); err == nil {
+			select {
+			case <-came:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		_ = nc.Close()
+		r.mu.Lock()
+		delete(r.marks, plain(local))
+		r.mu.Unlock()
+		if err == nil {
+			return
+		}
+	}
 }

@@ -2,11 +2,9 @@ package ntttcp
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -38,6 +36,7 @@ type door struct {
 	since   time.Time // connections that came earlier are not linux's
 	live    bool      // its R is being answered: data on its connections is its own
 	windows *test     // between its first token and its start
+	sorting bool      // windows' tokens are answered: data may be its own, see sortOut
 	waiting []*int    // Linux senders whose X waits, in order of their coming
 
 	datagrams []*test // running tests without connections, in order of their start
@@ -173,10 +172,6 @@ const lookEvery = 500 * time.Millisecond
 // pollData is how often connections are asked for their first byte, at most.
 const pollData = 2 * time.Millisecond
 
-// staleAfter: connections that came so long ago and neither sent data nor tokens are of no
-// sender that is at work.
-const staleAfter = time.Second
-
 // porter looks after d. It ends when nothing waits there, or with ctx, and closes what is left
 // then.
 func (r *Receiver) porter(ctx context.Context, d *door) {
@@ -255,35 +250,24 @@ type seen struct {
 	data, ended []*arrival
 }
 
-// askedAtOnce bounds a look for connections that ended: asking takes some time.
-const askedAtOnce = 64
-
 // look asks connections for their first byte; with ends also
-// some of them whether their peer has left.
+// whether their peer has left.
 func look(conns []*arrival, ends bool) seen {
 	var s seen
-	asked := 0
-	first := 0
-	if ends && len(conns) > askedAtOnce { // each time others
-		first = rand.IntN(len(conns))
-	}
-	for i := range conns {
-		a := conns[(first+i)%len(conns)]
+	for _, a := range conns {
 		switch {
 		case hasData(a):
 			s.data = append(s.data, a)
-		case !ends || asked >= askedAtOnce:
-		case ended(a.nc):
-			if asked++; hasData(a) { // that was what made it readable
-				s.data = append(s.data, a)
-			} else {
-				s.ended = append(s.ended, a)
-			}
-		default:
-			asked++
+		case ends && ended(a.c):
+			s.ended = append(s.ended, a)
 		}
 	}
 	return s
+}
+
+func ended(c *osnet.Conn) bool {
+	closed, err := c.PeerClosed()
+	return err == nil && closed
 }
 
 func hasData(a *arrival) bool {
@@ -326,7 +310,7 @@ func (r *Receiver) decide(ctx context.Context, d *door, s seen) job {
 		return doNothing
 	}
 	for _, a := range d.pool {
-		if a.data && !(d.own(a) && d.live) && r.joint == nil && !r.c.Multi {
+		if a.data && !(d.own(a) && d.live) && !d.sorting && r.joint == nil && !r.c.Multi {
 			return doUnsynced
 		}
 	}
@@ -360,7 +344,7 @@ func (r *Receiver) enter(ctx context.Context, peer netip.Addr) *test {
 		case r.c.Multi:
 			return r.enterMulti(d)
 		}
-		again, free := d.free(now)
+		again, free := r.free(d, now)
 		if free && d.waiting[0] == ticket {
 			t := r.newTest(d)
 			d.linux, d.since, d.live, d.refused = t, now, false, 0
@@ -395,12 +379,12 @@ func (r *Receiver) enterMulti(d *door) *test {
 
 // free reports whether a Linux sender may have d now, or when to look again at the latest: not
 // while another has it, nor while connections come whose kind nobody knows yet. r.mu is held.
-func (d *door) free(now time.Time) (again time.Duration, ok bool) {
+func (r *Receiver) free(d *door, now time.Time) (again time.Duration, ok bool) {
 	if d.linux != nil {
 		return time.Hour, false
 	}
 	if d.windows != nil || len(d.tokens) > 0 {
-		if left := 3*staleAfter - now.Sub(d.last); left > 0 {
+		if left := 3*r.to.Stale - now.Sub(d.last); left > 0 {
 			return left, false
 		}
 		return 0, true // it hangs; what comes from now on is not its own
@@ -409,7 +393,7 @@ func (d *door) free(now time.Time) (again time.Duration, ok bool) {
 		if a.data {
 			return time.Hour, false
 		}
-		again = max(again, staleAfter-now.Sub(a.at))
+		again = max(again, r.to.Stale-now.Sub(a.at))
 	}
 	return again, again <= 0
 }
@@ -421,7 +405,7 @@ func (r *Receiver) leaveDoors(t *test) {
 			d.linux, d.live = nil, false
 		}
 		if d.windows == t {
-			d.windows = nil
+			d.windows, d.sorting = nil, false
 		}
 		d.tell()
 		r.tidy(d)
@@ -449,6 +433,16 @@ func (r *Receiver) quiet(ctx context.Context, t *test, quiet time.Duration) {
 	deadline := began.Add(2 * time.Second)
 	for {
 		r.mu.Lock()
+		var silent []*arrival
+		for _, d := range t.doors {
+			silent = append(silent, d.silent()...)
+		}
+		r.mu.Unlock()
+		s := look(silent, false)
+		r.mu.Lock()
+		for _, a := range s.data {
+			a.data = true
+		}
 		last, early := began, false
 		for _, d := range t.doors {
 			if d.last.After(last) {
@@ -456,6 +450,9 @@ func (r *Receiver) quiet(ctx context.Context, t *test, quiet time.Duration) {
 			}
 			for _, a := range d.pool {
 				early = early || a.data && !d.live
+			}
+			if len(s.data) > 0 {
+				d.tell()
 			}
 		}
 		r.mu.Unlock()
@@ -474,25 +471,4 @@ func (r *Receiver) quiet(ctx context.Context, t *test, quiet time.Duration) {
 			return
 		}
 	}
-}
-
-// ended looks, without reading, whether the peer has ended a connection that holds no data.
-func ended(nc net.Conn) bool {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return true
-	}
-	_ = nc.SetReadDeadline(time.Now().Add(200 * time.Microsecond))
-	defer func() { _ = nc.SetReadDeadline(time.Time{}) }()
-	waited := false
-	err = raw.Read(func(uintptr) bool { // the second call means that it is ready
-		was := waited
-		waited = true
-		return was
-	})
-	return err == nil || !isTimeout(err)
 }

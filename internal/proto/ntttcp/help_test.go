@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,8 +23,8 @@ const beat = time.Second
 // quick are timeouts that fit it. Those that only bound a hang stay long.
 func quick() Timeouts {
 	return Timeouts{
-		Connect: 5 * time.Second, Header: 2 * time.Second, Answer: 5 * time.Second, Setup: 5 * time.Second, Turn: 5 * time.Second,
-		Settle: 20 * time.Millisecond, Silence: 5 * time.Second, Linger: 60 * time.Millisecond, Parting: 100 * time.Millisecond,
+		Connect: 20 * time.Second, Header: 10 * time.Second, Answer: 20 * time.Second, Setup: 20 * time.Second, Turn: 20 * time.Second,
+		Settle: 50 * time.Millisecond, Stale: 20 * time.Second, Silence: 5 * time.Second, Linger: 60 * time.Millisecond, Parting: time.Second,
 	}
 }
 
@@ -131,6 +133,9 @@ func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 	}
 	if change != nil {
 		change(f.r)
+	}
+	if os.Getenv("NTTTCP_LOG") != "" {
+		f.r.Log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("test", t.Name())
 	}
 	host := "127.0.0.1:0"
 	if c.Family == 6 {

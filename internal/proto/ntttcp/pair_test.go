@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -232,7 +231,7 @@ func TestSplitAndCoalesced(t *testing.T) {
 // TestStrangers: field case F62.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	f := serve(t, Config{Duration: time.Second, OneOff: true}, func(r *Receiver) { r.Timeouts.Header = 200 * time.Millisecond })
+	f := serve(t, Config{Duration: time.Second, OneOff: true}, func(r *Receiver) { r.Timeouts.Header = 2 * time.Second })
 	silent := visitor(t, f)
 	web := visitor(t, f)
 	if _, err := web.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
@@ -468,26 +467,26 @@ func TestSenderGivesUp(t *testing.T) {
 func TestSenderLingers(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, recording{meta: recordedMeta{Receiver: "ntttcp -r x -P 1 -t 1 -H"}})
-	var mu sync.Mutex
-	var dialled []*osnet.Conn
-	dial := dialFrom("", p.at)
-	s := send(t, Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second}, func(ctx context.Context, network string, to netAddrPort, o osnet.Options) (*osnet.Conn, []result.Notice, error) {
-		c, n, err := dial(ctx, network, to, o)
-		mu.Lock()
-		dialled = append(dialled, c)
-		mu.Unlock()
-		return c, n, err
-	})
-	until(t, "the totals", func() bool { return s.rec.has(result.KindFinish) })
-	over := time.Now()
-	if got := s.wait(t); got != "" {
-		t.Errorf("ends with %q", got)
+	rec := newRecorder()
+	s := &Sender{Config: Config{Host: "127.0.0.1", Ports: 1, Threads: 1, Duration: time.Second, Interval: beat / 4}, Timeouts: quick(), second: beat, dial: dialFrom("", p.at)}
+	s.Timeouts.Linger = 400 * time.Millisecond
+	var over time.Time // the linger has begun by then, and Run has not returned
+	if err := s.Run(context.Background(), sinkFunc(func(e result.Event) {
+		rec.Event(e)
+		if e.Kind == result.KindFinish {
+			over = time.Now()
+		}
+	})); err != nil {
+		t.Errorf("ends with %v", err)
 	}
-	// Finish comes after the clock of the linger has begun, so this can only be too long.
-	if d := time.Since(over); d < quick().Linger/2 {
+	if d := time.Since(over); d < s.Timeouts.Linger/2 {
 		t.Errorf("left after %v", d)
 	}
 }
+
+type sinkFunc func(result.Event)
+
+func (f sinkFunc) Event(e result.Event) { f(e) }
 
 // TestVanished: a sender that falls silent is missed, also when nothing tells.
 func TestVanished(t *testing.T) {

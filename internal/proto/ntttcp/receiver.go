@@ -114,8 +114,9 @@ type Receiver struct {
 	// they still send begins no other. callers are those that sent one datagram.
 	ghosts  map[netip.AddrPort]time.Time
 	callers map[netip.AddrPort]caller
-	tests   int // how many have begun
-	over    int // and ended
+	marks   map[netip.AddrPort]chan struct{} // datagrams of our own: see passDatagrams
+	tests   int                              // how many have begun
+	over    int                              // and ended
 }
 
 // ErrPorts is returned when the listeners make no receiver.
@@ -196,6 +197,7 @@ func (r *Receiver) prepare() error {
 	}
 	r.doors, r.running = map[netip.Addr]*door{}, map[*test]struct{}{}
 	r.ghosts, r.callers = map[netip.AddrPort]time.Time{}, map[netip.AddrPort]caller{}
+	r.marks = map[netip.AddrPort]chan struct{}{}
 	r.arrived.conns = map[net.Conn]struct{}{}
 	r.ports.handed = make([]time.Time, len(r.lns.Data))
 	return nil

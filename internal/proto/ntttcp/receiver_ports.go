@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/fullbore-net/fullbore/internal/osnet"
 )
 
 // portGiver tells the threads of Windows senders their data ports (-sp, windows §3.5): each of a
@@ -64,6 +66,7 @@ func (r *Receiver) handlePort(ctx context.Context, nc net.Conn) {
 	}
 	defer r.arrived.remove(nc)
 	defer nc.Close()
+	c := osnet.NewConn(nc)
 	deadline := time.Now().Add(r.to.Setup)
 	for {
 		i, ok := r.ports.next(time.Now(), r.to.Turn)
@@ -72,7 +75,7 @@ func (r *Receiver) handlePort(ctx context.Context, nc net.Conn) {
 			_, _ = nc.Write(AppendPort(nil, uint16(r.c.Port+i)))
 			return
 		}
-		if time.Now().After(deadline) || ended(nc) {
+		if time.Now().After(deadline) || ended(c) {
 			r.note(peerOf(nc), "no data port is free")
 			return
 		}

@@ -32,14 +32,14 @@ func (r *Receiver) handleToken(ctx context.Context, nc net.Conn, port int) {
 	_, err := nc.Read(b[:])
 	r.arrived.remove(nc)
 	peer := peerOf(nc)
+	if port < len(r.lns.Data) { // its data connection is up, but may still wait to be accepted
+		r.barrier.pass(ctx, r.lns.Data[port:port+1])
+	}
 	if err != nil {
 		r.orphan(peer, port)
 		r.note(peer, "token connection without a token", "err", err)
 		_ = nc.Close()
 		return
-	}
-	if port < len(r.lns.Data) { // its data connection is up, but may still wait to be accepted
-		r.barrier.pass(ctx, r.lns.Data[port:port+1])
 	}
 	k := &tokenConn{nc: nc, port: port, said: b[0], at: time.Now()}
 	r.mu.Lock()
@@ -207,12 +207,12 @@ func (t *test) claim(present time.Time) {
 		t.doubtful = t.doubtful || len(d.tokens) > 0
 		for _, stale := range []bool{false, true} {
 			for _, a := range slices.Clone(d.pool) {
-				mine := !a.data && !d.own(a) && a.port < len(t.r.lns.Data) && (present.Sub(a.at) > staleAfter) == stale
+				mine := !a.data && !d.own(a) && a.port < len(t.r.lns.Data) && (present.Sub(a.at) > t.r.to.Stale) == stale
 				switch {
 				case !mine:
 				case t.connected(a.port):
 					t.doubtful = t.doubtful || !stale
-				case t.r.c.Expect > 0 || !a.at.After(present) || slices.Contains(t.tokened, a.port):
+				case t.r.c.Expect > 0 || a.at.Sub(present) <= t.r.to.Settle || slices.Contains(t.tokened, a.port):
 					if stale && !slices.Contains(t.tokened, a.port) {
 						continue // left by one that hangs
 					}
@@ -264,8 +264,9 @@ func (t *test) gathered(now time.Time) (done bool, left time.Duration, why strin
 	if n := r.c.Expect; n > 0 {
 		return len(missing) == 0 && conns >= n, left, ""
 	}
-	if len(missing) == 0 {
-		return true, 0, ""
+	if len(missing) == 0 { // but who connected may not be seen yet
+		quiet := r.to.Settle - now.Sub(last)
+		return quiet <= 0, quiet, ""
 	}
 	patience := r.to.Turn - now.Sub(last)
 	if patience <= 0 && tokens > 0 { // those without are of somebody else
@@ -323,6 +324,9 @@ func (t *test) lose(port int) {
 func (t *test) answerTokens() {
 	t.r.mu.Lock()
 	t.answered, t.tokens = t.tokens, nil
+	for _, d := range t.doors {
+		d.sorting = t.doubtful
+	}
 	t.r.mu.Unlock()
 	for _, k := range t.answered {
 		t.answerToken(k)
@@ -347,7 +351,7 @@ func (t *test) sortOut(ctx context.Context) {
 		var all []*arrival
 		for _, d := range t.doors {
 			for _, a := range d.pool {
-				if !d.own(a) && t.connected(a.port) && !a.data {
+				if !d.own(a) && t.connected(a.port) {
 					all = append(all, a)
 				}
 			}

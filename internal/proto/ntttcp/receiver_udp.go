@@ -10,9 +10,9 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// udpIdle is how long a silence ends a test over UDP whose end nobody knows: the sender neither
-// synchronises nor says goodbye.
-const udpIdle = time.Second
+// udpIdle is how long a silence ends a test over UDP whose end nobody knows: the sender says no
+// goodbye. A Windows sender may send a datagram a second (-ps).
+const udpIdle = 2500 * time.Millisecond
 
 // caller is somebody who sent one datagram; the second begins a test without synchronisation, so
 // that a scan of the port does not.
@@ -37,6 +37,11 @@ func (r *Receiver) tallyOf(ctx context.Context, f datagramFlow, local result.Add
 	a := f.from.Addr().Unmap()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if came := r.marks[f.from]; came != nil {
+		close(came)
+		delete(r.marks, f.from)
+		return nil
+	}
 	if r.ghost(f.from) {
 		return nil
 	}
@@ -131,7 +136,7 @@ func (r *Receiver) openTallyLocked(t *test) *tally {
 		return t.tally
 	}
 	idle := time.Duration(0)
-	if t.kind == kindUnsynced && s.endless() {
+	if t.kind != kindLinux && s.endless() {
 		idle = udpIdle
 	}
 	t.phase = newPhase(s.late(time.Since(t.begun)), r.to.Silence, nil)
@@ -192,5 +197,8 @@ func (t *test) count(ctx context.Context, head result.Run, y *tally) error {
 	t.begins()
 	t.out.head(result.KindStart, head)
 	why, err := p.run(ctx, t.stop)
+	if why == stopPeer { // it has sent all that it will
+		t.r.passDatagrams(ctx)
+	}
 	return t.report(ctx, p, why, err, y.views)
 }

@@ -10,7 +10,10 @@ import (
 // §3.4), so with the first byte they are all here; but those of other senders at its address may
 // be here, too. Its own bring data within a moment: unsyncedSilence bounds the wait for one whose
 // thread did not get a core.
-const unsyncedSilence = 10 // Settles
+const (
+	unsyncedSilence = 10 // Settles
+	unsyncedLimit   = 2 * time.Second
+)
 
 // togetherFor is how long the first senders to a Windows receiver wait for the others, when they
 // do not synchronise.
@@ -90,17 +93,19 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 	settle := r.to.Settle
 	for {
 		var silent []*arrival
-		conns, more := 0, false
+		conns := 0
 		r.mu.Lock()
 		for _, d := range r.doorsOf(t) {
+			if d.last.After(quiet) {
+				quiet = d.last
+			}
 			for _, a := range d.pool {
 				switch {
 				case a.data:
 					conns++
-				case !a.at.After(all) && !d.own(a):
+				case a.at.Sub(all) <= settle && !d.own(a):
 					silent = append(silent, a)
 				}
-				more = more || !a.data
 			}
 		}
 		r.mu.Unlock()
@@ -112,8 +117,8 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 		}
 		r.mu.Unlock()
 		conns += len(s.data)
-		late := time.Since(quiet) >= settle && time.Since(first) >= unsyncedSilence*settle
-		done := len(silent) == len(s.data) || late
+		over := time.Since(first) >= unsyncedLimit
+		done := (over || time.Since(quiet) >= settle) && (over || len(silent) == len(s.data) || time.Since(first) >= unsyncedSilence*settle)
 		if n := r.c.Expect; n > 0 {
 			all = time.Now()
 			done = conns >= n || time.Since(quiet) >= stretched(togetherFor, r.second)

@@ -105,7 +105,7 @@ func (t *tally) addRun(f datagramFlow, local result.Addr, n, times int) {
 	t.mu.RUnlock()
 	now := t.now()
 	if s == nil {
-		s = t.open(f, local, n, now)
+		s = t.open(f, local, n)
 	}
 	if s == nil || n == 1 && s.first > 1 { // a sender that is done nudges: see senderRun.nudge
 		return
@@ -164,7 +164,7 @@ func (t *tally) path() result.DataPath {
 // maxTallied bounds the streams of one test: anybody can send from many ports.
 const maxTallied = 32768
 
-func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *tallied {
+func (t *tally) open(f datagramFlow, local result.Addr, n int) *tallied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.flows[f]; s != nil || t.stopped != 0 {
@@ -187,7 +187,7 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int, now int64) *talli
 	if t.measured {
 		at = t.origin
 	}
-	s.base, s.prev = tallyMark{at: at}, tallyMark{at: now}
+	s.base = tallyMark{at: at}
 	s.prev.at = max(at, t.rowEnd) // a row has one time for all
 	t.flows[f] = s
 	t.list = append(t.list, s)

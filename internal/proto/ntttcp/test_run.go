@@ -322,6 +322,10 @@ func (t *test) nothing(ctx context.Context, why stop, err error) error {
 	}
 }
 
+// lateConns is how many Settles without another connection complete those that come after the
+// start.
+const lateConns = 10
+
 // awaitData waits for the first data connection or datagram of a test that has begun, and for
 // the further connections of an old sender, which opens them after its start (linux §3.2).
 func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
@@ -351,7 +355,7 @@ func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
 		case counting || n > 0:
 			return 0, nil
 		case waiting > 0:
-			r.quiet(ctx, t, 3*r.to.Settle)
+			r.quiet(ctx, t, lateConns*r.to.Settle)
 			r.mu.Lock()
 			for _, d := range t.doors {
 				if d.linux == t {

@@ -24,8 +24,11 @@ type Timeouts struct {
 	// Turn: how long a second set-up from one address waits for the first. 10 s.
 	Turn time.Duration
 	// Settle: when no connection came for so long, the sender's connections are complete.
-	// 20 ms; three times as much for those that come after the start.
+	// 20 ms; ten times as much for those that come after the start.
 	Settle time.Duration
+	// Stale: data connections that came so long ago and neither sent data nor tokens are of no
+	// sender that is at work. 1 s.
+	Stale time.Duration
 	// Silence: a test whose end is not in sight breaks off when nothing moves for so long. 30 s.
 	Silence time.Duration
 	// Linger: how long a sender's connections stay open after the cycle, so that a real
@@ -49,6 +52,7 @@ func (t Timeouts) filled() Timeouts {
 	def(&t.Setup, 60*time.Second)
 	def(&t.Turn, 10*time.Second)
 	def(&t.Settle, 20*time.Millisecond)
+	def(&t.Stale, time.Second)
 	def(&t.Silence, 30*time.Second)
 	def(&t.Linger, 600*time.Millisecond)
 	def(&t.Parting, time.Second)
