@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ func newLabCmd(e *env) *cobra.Command {
 rate, delay, queue, loss and other faults. Try every command without a second host, or play a
 scenario file and see whether what fullbore says is what was built.`,
 	}
-	cmd.AddCommand(newLabRunCmd(e), newLabShellCmd(e), newLabLinkCmd(e))
+	cmd.AddCommand(newLabRunCmd(e), newLabShellCmd(e))
+	cmd.AddCommand(newLabHelperCmds(e)...)
 	return cmd
 }
 
@@ -91,16 +93,27 @@ func (f parsedFlag[T]) Set(s string) (err error) {
 func (f parsedFlag[T]) Type() string   { return f.kind }
 func (f parsedFlag[T]) String() string { return "" } // no default is shown
 
-// newLabLinkCmd is the process that carries packets between the two ends; the lab
-// starts it.
-func newLabLinkCmd(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:    "link",
-		Short:  "Carry packets between two TUN devices (started by the lab)",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return lab.LinkMain(e.In, e.Out) },
+// newLabHelperCmds are the programs that the lab itself starts in its namespaces.
+func newLabHelperCmds(e *env) []*cobra.Command {
+	var cmds []*cobra.Command
+	for _, c := range []struct {
+		use, short string
+		args       int
+	}{
+		{"link", "Carry packets between two TUN devices (started by the lab)", 0},
+		{"busy CPU", "Keep a processor busy (started by the lab)", 1},
+		{"proxy PORT", "End connections and open them again (started by the lab)", 1},
+	} {
+		name, _, _ := strings.Cut(c.use, " ")
+		cmds = append(cmds, &cobra.Command{
+			Use: c.use, Short: c.short, Hidden: true, Args: cobra.ExactArgs(c.args),
+			RunE: func(_ *cobra.Command, args []string) error {
+				_, err := lab.Helper(append([]string{name}, args...), e.In, e.Out)
+				return err
+			},
+		})
 	}
+	return cmds
 }
 
 func (e *env) labShell(ctx context.Context, o lab.ShellOptions) error {
@@ -124,7 +137,7 @@ func (e *env) labRun(ctx context.Context, files []string) error {
 		switch {
 		case err != nil:
 			return err
-		case outcome.Unfit():
+		case outcome.Unfit(), outcome.Cannot():
 			code = max(code, exitInconclusive)
 		case !outcome.Right():
 			code = exitMissed

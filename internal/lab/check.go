@@ -20,12 +20,49 @@ func (e *Expect) judge(p *Play) (reasons []string) {
 	reasons = append(reasons, p.Missed...)
 	reasons = append(reasons, e.Client.judge("client", p.Client)...)
 	reasons = append(reasons, e.Server.judge("server", p.Server)...)
+	reasons = append(reasons, e.judgeTruth(p)...)
 	for i := range e.Goodput {
 		if err := e.Goodput[i].judge(p); err != nil {
 			reasons = append(reasons, fmt.Sprintf("goodput %s: %v", e.Goodput[i].Direction, err))
 		}
 	}
 	return append(reasons, e.judgeCounts(p)...)
+}
+
+// Truth is what the path and the machine themselves say about a play, as a JSON document:
+// link, what Network.Link reports; throttle, by host; traffic, in the scenario's order.
+func (p *Play) Truth() (any, error) {
+	b, err := json.Marshal(struct {
+		Link     *LinkReport              `json:"link"`
+		Throttle map[string]ThrottleStats `json:"throttle"`
+		Traffic  []TrafficStats           `json:"traffic"`
+	}{p.Link, p.Throttle, p.Traffic})
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	var doc any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return doc, nil
+}
+
+// judgeTruth returns what was not true of the path: then the scenario is no scenario of
+// what it claims to be about.
+func (e *Expect) judgeTruth(p *Play) (reasons []string) {
+	if len(e.Truth) == 0 {
+		return nil
+	}
+	doc, err := p.Truth()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, a := range e.Truth {
+		if why := a.Check(doc); why != "" {
+			reasons = append(reasons, "truth: "+why)
+		}
+	}
+	return reasons
 }
 
 func (o *OutputExpect) judge(who string, r Result) (reasons []string) {

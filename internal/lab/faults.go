@@ -97,18 +97,11 @@ const (
 // faultFields are the keys of a direction that hurt packets.
 func (d *directionText) faultFields(r *reader) map[string]handler {
 	return map[string]handler{
-		"loss":   r.percent(&d.Loss),
-		"jitter": parsed(r, &d.jitter, ParseJitter),
-		"keep_order": r.value(func(s string) error {
-			v, err := strconv.ParseBool(s)
-			if err != nil || s != "true" && s != "false" {
-				return fmt.Errorf("%q is neither true nor false", s)
-			}
-			d.keepOrder = v
-			return nil
-		}),
-		"reorder":   parsed(r, &d.Reorder, ParseReorder),
-		"duplicate": r.percent(&d.Duplicate),
+		"loss":       r.percent(&d.Loss),
+		"jitter":     parsed(r, &d.jitter, ParseJitter),
+		"keep_order": r.truth(&d.keepOrder),
+		"reorder":    parsed(r, &d.Reorder, ParseReorder),
+		"duplicate":  r.percent(&d.Duplicate),
 		"bursts": func(n ast.Node, at string) {
 			r.mapping(n, at, map[string]handler{"p": r.percent(&d.Bursts.GoodToBad), "r": r.percent(&d.Bursts.BadToGood)})
 			r.require(n, at, "p", "r")
@@ -123,8 +116,7 @@ func (d *directionText) faultFields(r *reader) map[string]handler {
 			r.require(n, at, "at", "for")
 			d.Outage.FromStart = from == "start"
 		},
-		"hole":      r.integer(&d.Hole, 1, link.MaxPacket),
-		"faults_on": r.oneOf(&d.faultsOn, faultsOnAll, faultsOnData),
+		"hole": r.integer(&d.Hole, 1, link.MaxPacket),
 	}
 }
 
@@ -136,7 +128,7 @@ func (d *directionText) faults(r *reader) {
 	if d.keepOrder && d.jitter == (link.Jitter{}) {
 		r.fail(d.node, d.path+".keep_order", "needs jitter")
 	}
-	if d.faultsOn == faultsOnData && !d.Config.Faults.Any() && d.Loss == 0 {
+	if d.faultsOn == faultsOnData && !d.Config.Faults.Any() && d.Loss == 0 && !d.hasMembers {
 		r.fail(d.node, d.path+".faults_on", "there are no faults")
 	}
 }

@@ -1,15 +1,80 @@
 package lab_test
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
 )
+
+// needNamespaces skips a test that this user may not run. CI may run all of them, so
+// there it is a failure.
+func needNamespaces(t *testing.T) {
+	t.Helper()
+	if err := lab.Check(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// network closes n at the test's end.
+func network(t *testing.T) func(n *lab.Network, err error) *lab.Network {
+	return func(n *lab.Network, err error) *lab.Network {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return n
+	}
+}
+
+func linkCommand(t *testing.T) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lab.LinkCommand(exe)
+}
+
+// testContext ends with the test's time limit, so that a hanging child shows where.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx := t.Context()
+	if limit, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, limit.Add(-5*time.Second))
+		t.Cleanup(cancel)
+	}
+	return ctx
+}
+
+// must fails the test unless a program ended with 0.
+func must(t *testing.T, ns *lab.Namespace, args ...string) string {
+	t.Helper()
+	r, err := ns.Run(testContext(t), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code != 0 {
+		t.Fatalf("%s: %q: exit code %d\n%s%s", ns.Role, args, r.Code, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
 
 func getCongestion(fd int) (string, error) {
 	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -33,7 +98,7 @@ func udpPair(t *testing.T, n *lab.Network) (near, far *net.UDPConn) {
 	})
 	near = open(n.Near, func() (net.Conn, error) {
 		address := lab.FarIPv4
-		if n.Router != nil {
+		if n.Router != nil && n.Link == nil {
 			address = lab.RoutedFarIPv4
 		}
 		return net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.ParseIP(address), Port: far.LocalAddr().(*net.UDPAddr).Port})

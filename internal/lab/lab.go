@@ -1,10 +1,10 @@
 // Package lab builds network paths whose truth is known, out of network namespaces
 // on one machine, so that every number and every verdict of fullbore can be checked.
 //
-// Three topologies: two ends on a veth pair (NewPair), two ends with a router between
-// them (NewRouted), and two ends on an emulated link (NewLink) whose rate, delay,
+// Four topologies: two ends on a veth pair (NewPair), two ends with a router between
+// them (NewRouted), two ends on an emulated link (NewLink) whose rate, delay,
 // queue and loss follow a schedule (package link) that a process of ours carries out
-// (package forward). A Scenario is a path, commands and what must be said, as a small
+// (package forward), and such a link behind a host that splits connections (NewSplit). A Scenario is a path, commands and what must be said, as a small
 // text file; Run plays one.
 //
 // The link watches itself. A run in which the machine did not let it be punctual is
@@ -33,6 +33,7 @@ const (
 	PairNear, PairFar     = "va", "vb" // devices of a pair; also the ends of a routed path
 	RouterNear, RouterFar = "ra", "rb" // the router's devices
 	LinkNear, LinkFar     = "ta", "tb" // devices of an emulated link
+	SplitMid              = "vm"       // the middle's device towards the client, on a split path
 )
 
 // LinkCommand returns the command line of the link process for a fullbore binary: its

@@ -20,8 +20,12 @@ import (
 func TestMain(m *testing.M) {
 	var err error
 	switch args := os.Args[1:]; {
-	case len(args) == 2 && args[0] == "lab" && args[1] == "link":
-		err = lab.LinkMain(os.Stdin, os.Stdout)
+	case len(args) > 1 && args[0] == "lab":
+		if ok, helperErr := lab.Helper(args[1:], os.Stdin, os.Stdout); !ok {
+			err = fmt.Errorf("no helper: %q", args)
+		} else {
+			err = helperErr
+		}
 	case len(args) == 1 && args[0] == "victim":
 		err = victim()
 	case len(args) == 1 && args[0] == "sink":
@@ -34,6 +38,8 @@ func TestMain(m *testing.M) {
 		err = spray(args[1], args[2], args[3], args[4])
 	case len(args) == 2 && args[0] == "deaf":
 		err = deaf(args[1])
+	case len(args) == 2 && args[0] == "busywatch":
+		err = busywatch(args[1])
 	case len(args) == 1 && args[0] == "tick":
 		err = tick()
 	default:

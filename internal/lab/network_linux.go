@@ -54,6 +54,7 @@ type Namespace struct {
 	nl    *netlink.Handle
 	cc    string   // congestion control of every route; "" leaves the system's
 	hosts []string // lines of /etc/hosts for processes started here
+	group *cgroup  // of processes started here from now on; nil: the lab's own
 }
 
 // Check reports whether this process can make namespaces, and what to do if not.
@@ -145,6 +146,9 @@ func (n *Network) Close() error {
 	for _, ns := range n.spaces {
 		if ns.nl != nil {
 			ns.nl.Close()
+		}
+		if ns.group != nil {
+			errs = append(errs, ns.group.remove())
 		}
 		errs = append(errs, netns.DeleteNamed(ns.Name), ns.h.Close())
 	}
@@ -255,19 +259,28 @@ func (ns *Namespace) Do(f func() error) error {
 func (ns *Namespace) SetHosts(lines ...string) { ns.hosts = lines }
 
 // SetSysctl sets a kernel parameter of this namespace: name is as sysctl(8) has it,
-// net.ipv4.tcp_rmem. The new value is read back, as the kernel clamps some silently.
+// net.ipv4.tcp_rmem. The new value is read back, as the kernel clamps some silently. One
+// that only the whole machine has and that differs (net.core.rmem_max) is a CannotError.
 func (ns *Namespace) SetSysctl(name, value string) error {
 	path := sysctlPath(name)
 	return ns.Do(func() error {
-		if err := os.WriteFile(path, []byte(value), 0); err != nil {
+		words := strings.Join(strings.Fields(value), " ")
+		if got, err := os.ReadFile(path); err == nil && strings.Join(strings.Fields(string(got)), " ") == words {
+			return nil
+		}
+		err := os.WriteFile(path, []byte(value), 0)
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
+			return cannot("set sysctl %s to %q: it belongs to the whole machine: %w", name, value, err)
+		}
+		if err != nil {
 			return fmt.Errorf("set sysctl %s to %q: %w", name, value, err)
 		}
 		got, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read sysctl %s: %w", name, err)
 		}
-		if want, got := strings.Fields(value), strings.Fields(string(got)); strings.Join(want, " ") != strings.Join(got, " ") {
-			return fmt.Errorf("set sysctl %s to %q: the kernel made it %q", name, value, strings.Join(got, " "))
+		if got := strings.Join(strings.Fields(string(got)), " "); words != got {
+			return fmt.Errorf("set sysctl %s to %q: the kernel made it %q", name, value, got)
 		}
 		return nil
 	})
@@ -306,7 +319,7 @@ func (ns *Namespace) setCongestionControl(cc string) error {
 		return err
 	}
 	if !slices.Contains(strings.Fields(available), cc) {
-		return fmt.Errorf("lab: congestion control %q is not available here; there are: %s", cc, available)
+		return cannot("use congestion control %q, which is not available here; there are: %s", cc, available)
 	}
 	ns.cc = cc
 	return ns.applyCongestionControl()

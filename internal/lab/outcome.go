@@ -17,6 +17,8 @@ const (
 	Right Verdict = "right"
 	Wrong Verdict = "wrong"
 	Unfit Verdict = "machine unfit"
+	// Cannot: the machine cannot make what the scenario asks for, so it was not played.
+	Cannot Verdict = "machine cannot"
 )
 
 // MaxReplays is how often a void play is repeated.
@@ -25,7 +27,7 @@ const MaxReplays = 5
 // Outcome is what playing a scenario came to.
 type Outcome struct {
 	Verdict Verdict
-	// Reasons say what was not as expected, when Wrong.
+	// Reasons say what was not as expected, when Wrong; what cannot be made, when Cannot.
 	Reasons []string
 	// Plays are all plays in order; only the last can have counted.
 	Plays []Play
@@ -46,6 +48,17 @@ type Play struct {
 	// counter, and by how much a counter of the kernel grew.
 	NFT  []link.Count
 	SNMP []int64
+	// Throttle is what the kernel says about the processor quota of a host that has one.
+	Throttle map[string]ThrottleStats
+	// Traffic is what the scenario's competing flows did, in their order.
+	Traffic []TrafficStats
+}
+
+// ThrottleStats are what the kernel says of a group with a quota (cpu.stat).
+type ThrottleStats struct {
+	Periods       int64         `json:"periods"`        // in which it wanted to run
+	Throttled     int64         `json:"throttled"`      // of them, in which the quota was used up
+	ThrottledTime time.Duration `json:"throttled_time"` // ns, summed over processors
 }
 
 // Right reports whether everything was as expected.
@@ -53,6 +66,9 @@ func (o Outcome) Right() bool { return o.Verdict == Right }
 
 // Unfit reports whether no play counted.
 func (o Outcome) Unfit() bool { return o.Verdict == Unfit }
+
+// Cannot reports whether the machine cannot make what the scenario asks for.
+func (o Outcome) Cannot() bool { return o.Verdict == Cannot }
 
 // Result is what a finished program left.
 type Result struct {
@@ -90,6 +106,8 @@ func faultCounts(s link.Stats) string {
 		{s.Burst.Packets, "in bursts"},
 		{s.Outage.Packets, "in the outage"},
 		{s.Hole.Packets, "too large"},
+		{s.Policer.Packets, "by the policer"},
+		{s.Shaper.Packets, "by the shaper"},
 		{s.Duplicated.Packets, "doubled"},
 		{s.Reordered.Packets, "held back"},
 	} {

@@ -2,15 +2,15 @@ package lab
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/fullbore-net/fullbore/internal/lab/forward"
 	"github.com/fullbore-net/fullbore/internal/lab/link"
-	"github.com/fullbore-net/fullbore/internal/units"
 )
 
 // pathText is the path as written: a queue in bandwidth-delay products can only be
@@ -23,20 +23,28 @@ type pathText struct {
 	dirs [2]directionText
 	both bool // "both" was given
 	each bool // "up" or "down" was given
+	half bool
+	hash link.Hash
 }
 
 type directionText struct {
 	link.Config
 	given    bool
 	hasDelay bool
-	queue    string
-	queueAt  ast.Node
+	queue    queueText
 	path     string
 	node     ast.Node
 
 	jitter    link.Jitter // of Config.Jitter, without keep_order
 	keepOrder bool
 	faultsOn  string
+
+	policerAt, shaperAt, classesAt ast.Node
+	shaperQueue                    queueText
+	classes                        []classText
+	box                            forward.Box
+	hasMembers                     bool
+	members                        []memberText
 }
 
 func (p *pathText) read(r *reader, n ast.Node, at string) {
@@ -47,7 +55,8 @@ func (p *pathText) read(r *reader, n ast.Node, at string) {
 			p.dirs[i].read(r, n, at)
 		}
 	}
-	r.mapping(n, at, map[string]handler{
+	fields := p.fields(r)
+	maps.Copy(fields, map[string]handler{
 		"mtu": r.integer(&p.mtu, forward.MinMTU, forward.MaxMTU),
 		"seed": r.value(func(s string) (err error) {
 			if p.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
@@ -64,26 +73,33 @@ func (p *pathText) read(r *reader, n ast.Node, at string) {
 			p.dirs[1] = p.dirs[0]
 		},
 	})
+	r.mapping(n, at, fields)
 }
 
 func (d *directionText) read(r *reader, n ast.Node, at string) {
 	d.given, d.path, d.node = true, at, n
+	fields := d.memberFields(r)
+	maps.Copy(fields, d.boxFields(r))
+	fields["faults_on"] = r.oneOf(&d.faultsOn, faultsOnAll, faultsOnData)
+	r.mapping(n, at, fields)
+}
+
+// memberFields are the keys of a direction that a member of it may have too.
+func (d *directionText) memberFields(r *reader) map[string]handler {
 	fields := d.faultFields(r)
+	maps.Copy(fields, d.wayFields(r))
 	fields["rate"] = r.rate(&d.BitsPerSecond)
 	fields["delay"] = func(n ast.Node, at string) {
 		d.hasDelay = true
 		r.duration(&d.Delay, 0, link.MaxDelay)(n, at)
 	}
-	fields["queue"] = func(n ast.Node, at string) {
-		d.queueAt = n
-		r.text(&d.queue)(n, at)
-	}
-	r.mapping(n, at, fields)
+	fields["queue"] = d.queue.handler(r)
+	return fields
 }
 
 // config finds the path's faults and computes what depends on several keys.
 func (p *pathText) config(r *reader) forward.Config {
-	cfg := forward.Config{MTU: p.mtu}
+	cfg := forward.Config{MTU: p.mtu, HalfDuplex: p.half, Hash: p.hash}
 	if p.both == p.each || !p.dirs[0].given || !p.dirs[1].given {
 		r.fail(p.node, "path", "give either both, or up and down")
 		return cfg
@@ -103,56 +119,22 @@ func (p *pathText) config(r *reader) forward.Config {
 		d := &p.dirs[i]
 		if i == 1 && p.both {
 			d.Config = p.dirs[0].Config
+			d.Members = slices.Clone(d.Members)
 		} else {
-			p.setQueue(r, d)
-			d.faults(r)
+			p.ways(r, d)
 		}
-		// The directions draw their faults apart from each other.
+		// The directions draw their faults apart from each other, and so do members.
 		d.Seed = p.seed + uint64(i)
+		for k := range d.Members {
+			d.Members[k].Seed = d.Seed + 2*uint64(k)
+		}
+		if len(d.Members) > 0 {
+			cfg.HashSeed = p.seed
+		}
 		cfg.Links[i] = d.Config
 		cfg.DataOnly[i] = d.faultsOn == faultsOnData
+		cfg.Boxes[i] = d.box
 	}
+	p.together(r, cfg)
 	return cfg
-}
-
-// setQueue reads "100 packets", "700kB" or "1 bdp".
-func (p *pathText) setQueue(r *reader, d *directionText) {
-	switch {
-	case d.queue == "" && d.BitsPerSecond == 0:
-		return // infinitely fast: no queue ever forms
-	case d.queue == "":
-		r.fail(p.node, d.path+".queue", "is missing: a link with a rate has one")
-		return
-	case d.BitsPerSecond == 0:
-		r.fail(d.queueAt, d.path+".queue", "needs a rate: an infinitely fast link has no queue")
-		return
-	}
-	fail := func(format string, args ...any) { r.fail(d.queueAt, d.path+".queue", format, args...) }
-	if count, ok := strings.CutSuffix(d.queue, "packets"); ok {
-		n, err := strconv.Atoi(strings.TrimSpace(count))
-		if err != nil || n < 1 {
-			fail("%q is not a number of packets from 1", d.queue)
-		}
-		d.QueuePackets = n
-		return
-	}
-	if factor, ok := strings.CutSuffix(d.queue, "bdp"); ok {
-		f, err := strconv.ParseFloat(strings.TrimSpace(factor), 64)
-		if err != nil || !(f > 0 && f <= 1000) {
-			fail("%q is not a number of bandwidth-delay products, above 0 and at most 1000", d.queue)
-			return
-		}
-		rtt := p.dirs[0].Delay + p.dirs[1].Delay
-		d.QueueBytes = int64(f * float64(d.BitsPerSecond) / 8 * rtt.Seconds())
-	} else {
-		v, err := units.ParseSize(d.queue)
-		if err != nil {
-			fail("%w", err)
-			return
-		}
-		d.QueueBytes = int64(v)
-	}
-	if d.QueueBytes < int64(p.mtu) {
-		fail("%q is %d bytes, less than one packet of %d", d.queue, d.QueueBytes, p.mtu)
-	}
 }

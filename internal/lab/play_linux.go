@@ -30,6 +30,10 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 	if err != nil {
 		return p, err
 	}
+	throttled, err := n.throttled()
+	if err != nil {
+		return p, err
+	}
 	var server *Process
 	if len(s.Server) > 0 {
 		if server, err = n.Far.serve(ctx, Command{Args: commandLine(s.Server, o.Fullbore, s.addresses())}); err != nil {
@@ -54,9 +58,13 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 			return p, err
 		}
 		p.Link.Steal = p.Steal // of the commands' time, as in any topology
+		s.setApart(p.Link)
 		p.Void = p.Link.Void()
 	} else if p.Steal > MaxSteal {
 		p.Void = []string{stolen(p.Steal)}
+	}
+	if p.Throttle, err = throttled(); err != nil {
+		return p, err
 	}
 	g, err := since()
 	if err != nil {
@@ -167,6 +175,11 @@ func (s *Scenario) unasked(r *LinkReport) (reasons []string) {
 func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, server *Process, p *Play) error {
 	limited, cancel := context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
 	defer cancel()
+	stop, err := s.startTraffic(limited, n)
+	if err != nil {
+		return err
+	}
+	defer func() { p.Traffic = stop() }()
 	c, err := n.Near.Start(Command{Args: commandLine(s.Client, o.Fullbore, s.addresses())})
 	if err != nil {
 		return err
@@ -235,6 +248,8 @@ func (s *Scenario) build(ctx context.Context, o RunOptions) (n *Network, err err
 		n, err = NewRouted(s.CC)
 	case TopologyLink:
 		n, err = NewLink(LinkOptions{Config: s.Path, CC: s.CC, Command: LinkCommand(o.Fullbore)})
+	case TopologySplit:
+		n, err = NewSplit(ctx, LinkOptions{Config: s.Path, CC: s.CC, Command: LinkCommand(o.Fullbore)}, o.Fullbore)
 	default:
 		err = fmt.Errorf("lab: unknown topology %q", s.Topology)
 	}
@@ -242,15 +257,18 @@ func (s *Scenario) build(ctx context.Context, o RunOptions) (n *Network, err err
 		return nil, err
 	}
 	for _, role := range slices.Sorted(maps.Keys(s.Hosts)) {
-		if err = n.host(role).apply(ctx, s.Hosts[role]); err != nil {
+		if err = n.apply(ctx, role, s.Hosts[role], o); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
 	for _, dev := range slices.Sorted(maps.Keys(s.Devices)) {
 		ns := map[string]*Namespace{
 			PairNear: n.Near, LinkNear: n.Near, PairFar: n.Far, LinkFar: n.Far,
-			RouterNear: n.Router, RouterFar: n.Router,
+			RouterNear: n.Router, RouterFar: n.Router, SplitMid: n.Router,
 		}[dev]
+		if s.Topology == TopologySplit && dev == LinkNear {
+			ns = n.Router
+		}
 		if err = ns.applyDevice(dev, s.Devices[dev]); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
@@ -258,7 +276,53 @@ func (s *Scenario) build(ctx context.Context, o RunOptions) (n *Network, err err
 	return n, nil
 }
 
-func (ns *Namespace) apply(ctx context.Context, h HostSettings) error {
+// apply applies the settings of a host.
+func (n *Network) apply(ctx context.Context, role string, h HostSettings, o RunOptions) (err error) {
+	ns := n.host(role)
+	if err := ns.set(ctx, h); err != nil {
+		return err
+	}
+	for _, cpu := range h.Busy {
+		if err := ns.keepBusy(o.Fullbore, cpu); err != nil {
+			return err
+		}
+	}
+	if h.CPU > 0 {
+		ns.group, err = newCgroup("/sys/fs/cgroup", ns.Name, h.CPU)
+	}
+	return err
+}
+
+// throttled reads what the kernel says of the hosts that have a processor quota; since
+// returns by how much that has grown.
+func (n *Network) throttled() (since func() (map[string]ThrottleStats, error), err error) {
+	read := func() (map[string]ThrottleStats, error) {
+		all := map[string]ThrottleStats{}
+		for _, role := range []string{"client", "server", "router"} {
+			ns := n.host(role)
+			if ns == nil || ns.group == nil {
+				continue
+			}
+			s, err := ns.group.stats()
+			if err != nil {
+				return nil, err
+			}
+			all[role] = s
+		}
+		return all, nil
+	}
+	before, err := read()
+	return func() (map[string]ThrottleStats, error) {
+		after, err := read()
+		for role, s := range after {
+			b := before[role]
+			after[role] = ThrottleStats{s.Periods - b.Periods, s.Throttled - b.Throttled, s.ThrottledTime - b.ThrottledTime}
+		}
+		return after, err
+	}, err
+}
+
+func (ns *Namespace) set(ctx context.Context, h HostSettings) error {
 	for _, name := range slices.Sorted(maps.Keys(h.Sysctl)) {
 		if err := ns.SetSysctl(name, h.Sysctl[name]); err != nil {
 			return err
@@ -290,9 +354,14 @@ func (ns *Namespace) applyDevice(dev string, d DeviceSettings) error {
 
 // addresses returns what the placeholders stand for.
 func (s *Scenario) addresses() map[string]string {
-	if s.Topology == TopologyRouted {
+	switch s.Topology {
+	case TopologyRouted:
 		return map[string]string{
 			"CLIENT": RoutedNearIPv4, "CLIENT6": RoutedNearIPv6, "SERVER": RoutedFarIPv4, "SERVER6": RoutedFarIPv6,
+		}
+	case TopologySplit:
+		return map[string]string{
+			"CLIENT": RoutedNearIPv4, "CLIENT6": RoutedNearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6,
 		}
 	}
 	return map[string]string{"CLIENT": NearIPv4, "CLIENT6": NearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6}

@@ -40,7 +40,10 @@ type Process struct {
 // Start starts a program in the namespace. Besides the network it sees a /sys of its
 // own, as `ip netns exec` gives it, and the hosts file that SetHosts asked for. The
 // caller must call Wait, or close the Network, which kills it.
-func (ns *Namespace) Start(c Command) (*Process, error) {
+func (ns *Namespace) Start(c Command) (*Process, error) { return ns.start(c, ns.group) }
+
+// start is Start in a control group, nil for none of ours.
+func (ns *Namespace) start(c Command, group *cgroup) (*Process, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("lab: start: no command")
 	}
@@ -62,9 +65,20 @@ func (ns *Namespace) Start(c Command) (*Process, error) {
 	if p.cmd.Stderr, p.stderr, err = output(c.Stderr, "stderr"); err != nil {
 		return nil, err
 	}
+	if group != nil && group.v2 {
+		dir, err := group.open()
+		if err != nil {
+			return nil, fmt.Errorf("lab: %s: %w", ns.Role, err)
+		}
+		defer dir.Close() // the program has been started
+		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
 	started := make(chan error, 1)
 	thread.Doomed(func() {
 		err := ns.settle()
+		if err == nil && group != nil && !group.v2 {
+			err = group.join()
+		}
 		if err == nil {
 			err = p.cmd.Start()
 		}
@@ -108,9 +122,8 @@ func (ns *Namespace) settle() error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// A sysfs shows the devices of the namespace in which it was mounted.
-	if err := unix.Mount(ns.Role, "/sys", "sysfs", 0, ""); err != nil {
-		return fmt.Errorf("mount /sys: %w", err)
+	if err := ns.mountSys(); err != nil {
+		return err
 	}
 	if len(ns.hosts) == 0 {
 		return nil
@@ -126,6 +139,29 @@ func (ns *Namespace) settle() error {
 	}
 	if err := unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount hosts file: %w", err)
+	}
+	return nil
+}
+
+// mountSys mounts a sysfs, which shows the devices of the namespace in which it was
+// mounted. The control groups are mounted within the machine's, and are taken over: what a
+// program may use of the processors is no secret to it.
+func (ns *Namespace) mountSys() error {
+	const groups = "/sys/fs/cgroup"
+	tree, err := unix.OpenTree(unix.AT_FDCWD, groups, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err == nil {
+		defer unix.Close(tree)
+	} else if err != unix.ENOENT && err != unix.ENOSYS && err != unix.EINVAL {
+		return fmt.Errorf("take %s over: %w", groups, err)
+	}
+	if err := unix.Mount(ns.Role, "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("mount /sys: %w", err)
+	}
+	if err != nil {
+		return nil // there are none, or the kernel is older than 5.2
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, groups, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %s: %w", groups, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -49,6 +50,10 @@ func RunFile(ctx context.Context, path string, o RunOptions, out io.Writer) (Out
 // means that it could not be played.
 func Run(ctx context.Context, s *Scenario, o RunOptions) (Outcome, error) {
 	out, err := s.decide(o.Log, func() (Play, error) { return play(ctx, s, o) })
+	if c := (*CannotError)(nil); errors.As(err, &c) {
+		out.Verdict, out.Reasons = Cannot, []string{c.Error()}
+		return out, nil
+	}
 	if err != nil {
 		return out, fmt.Errorf("lab: %s: %w", s.Name, err)
 	}

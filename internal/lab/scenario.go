@@ -23,6 +23,7 @@ const (
 	TopologyPair   = "pair"   // NewPair
 	TopologyRouted = "routed" // NewRouted
 	TopologyLink   = "link"   // NewLink
+	TopologySplit  = "split"  // NewSplit
 )
 
 // Scenario is a path, commands and what must be said. docs/lab.md describes the file.
@@ -42,6 +43,7 @@ type Scenario struct {
 	// Timeout is how long the client may take; one minute if the file says nothing.
 	Timeout time.Duration
 	Pauses  []Pause
+	Traffic []Traffic
 	// Fit are sentences about the client's JSON without which a play does not count: what
 	// the program says of the machine, not of the path.
 	Fit    []*Assertion
@@ -60,6 +62,10 @@ type HostSettings struct {
 	Sysctl map[string]string
 	NFT    string // rules in nft(8)'s language
 	Hosts  []string
+	// CPU is how many processors' worth of time its programs get; 0: no limit.
+	CPU float64
+	// Busy are processors that something else on the host keeps busy.
+	Busy []int
 }
 
 // DeviceSettings are applied before the commands start. Zero leaves things as they are.
@@ -88,6 +94,9 @@ type Expect struct {
 	UDP     []UDPExpect
 	NFT     []NFTExpect
 	SNMP    []SNMPExpect
+	// Truth is what must be true of the path and the machine themselves, that the scenario
+	// is about what it claims to be about: sentences about Play.Truth.
+	Truth []*Assertion
 }
 
 // OutputExpect is about one program's output.
@@ -136,7 +145,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 	p := &pathText{mtu: 1500}
 	r.document(text, map[string]handler{
 		"name":     r.text(&s.Name),
-		"topology": r.oneOf(&s.Topology, TopologyPair, TopologyRouted, TopologyLink),
+		"topology": r.oneOf(&s.Topology, TopologyPair, TopologyRouted, TopologyLink, TopologySplit),
 		"cc":       r.text(&s.CC),
 		"path":     func(n ast.Node, at string) { p.read(r, n, at) },
 		"hosts":    s.readHosts(r),
@@ -145,6 +154,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 		"client":   r.command(&s.Client),
 		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
 		"pause":    func(n ast.Node, at string) { r.sequence(n, at, s.readPause(r)) },
+		"traffic":  func(n ast.Node, at string) { r.sequence(n, at, s.readTraffic(r)) },
 		"fit":      r.assertions(&s.Fit),
 		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
 	})
@@ -157,7 +167,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 	if len(r.errs) > 0 {
 		return nil, errors.Join(r.errs...)
 	}
-	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP) > 0
+	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP)+len(s.Expect.Truth) > 0
 	return s, nil
 }
 
@@ -177,21 +187,21 @@ func (s *Scenario) check(r *reader) {
 	if !known {
 		return // what follows depends on it
 	}
-	switch isLink := s.Topology == TopologyLink; {
+	switch isLink := s.emulated(); {
 	case isLink && !r.given["path"]:
 		r.fail(nil, "path", "is missing: an emulated link needs it")
 	case !isLink && r.given["path"]:
-		r.fail(nil, "path", "belongs to topology link only")
+		r.fail(nil, "path", "belongs to topologies link and split only")
 	case !isLink && r.given["expect.goodput"]:
-		r.fail(nil, "expect.goodput", "belongs to topology link only: nothing else knows the truth")
+		r.fail(nil, "expect.goodput", "belongs to topologies link and split only: nothing else knows the truth")
 	case !isLink && r.given["expect.udp"]:
-		r.fail(nil, "expect.udp", "belongs to topology link only: nothing else knows the truth")
+		r.fail(nil, "expect.udp", "belongs to topologies link and split only: nothing else knows the truth")
 	}
 	s.checkHosts(r)
 	if len(s.Server) == 0 && slices.ContainsFunc(s.Pauses, func(p Pause) bool { return p.Who == "server" }) {
 		r.fail(nil, "pause", "there is no server")
 	}
-	if r.given["hosts.router"] && s.Topology != TopologyRouted {
+	if r.given["hosts.router"] && !s.hasRouter() {
 		r.fail(nil, "hosts.router", "topology %s has no router", s.Topology)
 	}
 	for _, d := range slices.Sorted(maps.Keys(s.Devices)) {
@@ -199,6 +209,14 @@ func (s *Scenario) check(r *reader) {
 			r.fail(nil, "devices."+d, "topology %s has no such device; there are: %s", s.Topology, strings.Join(names, ", "))
 		}
 	}
+}
+
+// emulated reports whether the path has an emulated link.
+func (s *Scenario) emulated() bool { return s.Topology == TopologyLink || s.Topology == TopologySplit }
+
+// hasRouter reports whether there is a host between the ends.
+func (s *Scenario) hasRouter() bool {
+	return s.Topology == TopologyRouted || s.Topology == TopologySplit
 }
 
 // require reports each key that is not in the mapping at a path.
@@ -217,6 +235,7 @@ var deviceNames = map[string][]string{
 	TopologyPair:   {"va", "vb"},
 	TopologyRouted: {"va", "ra", "rb", "vb"},
 	TopologyLink:   {"ta", "tb"},
+	TopologySplit:  {"va", "vm", "ta", "tb"},
 }
 
 // placeholders may stand in commands.
@@ -307,6 +326,19 @@ func (r *reader) integer(to *int, least, most int) handler {
 // percent reads "0.5%" as 0.005.
 func (r *reader) percent(to *float64) handler { return parsed(r, to, parsePercent) }
 
+// percentOf reads a share of a processor, "250%" as 2.5, from 1 % to most processors.
+func (r *reader) percentOf(to *float64, most float64) handler {
+	return r.value(func(s string) error {
+		number, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
+		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if !ok || err != nil || !(v >= 1 && v <= 100*most) {
+			return fmt.Errorf("%q is not a share of a processor from 1%% to %g%%", s, 100*most)
+		}
+		*to = v / 100
+		return nil
+	})
+}
+
 func (s *Scenario) readPause(r *reader) handler {
 	return func(n ast.Node, at string) {
 		var p Pause
@@ -337,6 +369,14 @@ func (s *Scenario) readHosts(r *reader) handler {
 				},
 				"nft":   r.text(&h.NFT),
 				"hosts": r.texts(&h.Hosts),
+				"cpu":   r.percentOf(&h.CPU, 100),
+				"busy": func(n ast.Node, at string) {
+					r.sequence(n, at, func(n ast.Node, at string) {
+						cpu := 0
+						r.integer(&cpu, 0, 1023)(n, at)
+						h.Busy = append(h.Busy, cpu)
+					})
+				},
 			})
 			if s.Hosts == nil {
 				s.Hosts = map[string]HostSettings{}
@@ -391,6 +431,7 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 	fields["snmp"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })
 	}
+	fields["truth"] = r.assertions(&e.Truth)
 	r.mapping(n, at, fields)
 }
 

@@ -206,11 +206,15 @@ func mustPath(t *testing.T, text string) Path {
 	return p
 }
 
+// The least that a scenario has, which lacks a path when it is of a link.
+const (
+	minimal     = "name: x\ntopology: pair\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
+	minimalLink = "name: x\ntopology: link\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
+)
+
 // TestScenarioFaults: each file shows one kind of fault and all that follow from it; the
 // messages are the users'.
 func TestScenarioFaults(t *testing.T) {
-	const minimal = "name: x\ntopology: pair\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
-	const minimalLink = "name: x\ntopology: link\ncc: reno\nclient: x\nexpect: {exit: 0}\n"
 	tests := []struct {
 		name, text string
 		want       []string
@@ -238,11 +242,11 @@ expect:
   stdout: text
 `, []string{
 			"f:1: name: is empty",
-			`f:2: topology: "star" is none of: pair, routed, link`,
+			`f:2: topology: "star" is none of: pair, routed, link, split`,
 			"f:4: cc: given twice",
 			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
 			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
-			"f:6: host: unknown key; there are: cc, client, devices, expect, fit, hosts, name, path, pause, server, timeout, topology",
+			"f:6: host: unknown key; there are: cc, client, devices, expect, fit, hosts, name, path, pause, server, timeout, topology, traffic",
 			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6",
 			"f:9: timeout: 2h is outside 1s..1h0m0s",
 			`f:10: fit[0]: assertion "b": no operator after the path`,
@@ -266,7 +270,7 @@ expect:
 			"f:4: client: want a list, found an anchor, alias or tag",
 			"f:4: client: is empty",
 		}},
-		{"path without link", minimal + "path: {both: {delay: 1ms}}\n", []string{"f: path: belongs to topology link only"}},
+		{"path without link", minimal + "path: {both: {delay: 1ms}}\n", []string{"f: path: belongs to topologies link and split only"}},
 		{"link without path", minimalLink, []string{"f: path: is missing: an emulated link needs it"}},
 		{"one direction only", minimalLink + "path: {up: {delay: 1ms}}\n", []string{"f:6: path: give either both, or up and down"}},
 		{"both and one", minimalLink + "path: {both: {delay: 1ms}, up: {delay: 1ms}}\n", []string{"f:6: path: give either both, or up and down"}},
@@ -337,7 +341,7 @@ expect:
 			`f:8: expect.nft[0].payload: "0" is not a whole number from 1 to 65507`,
 			"f:8: expect.nft[0].host: is missing", "f:8: expect.nft[0].counter: is missing",
 			"f:9: expect.snmp[0].tolerance: is missing",
-			"f: expect.udp: belongs to topology link only: nothing else knows the truth",
+			"f: expect.udp: belongs to topologies link and split only: nothing else knows the truth",
 			"f: expect: topology pair has no router whose counters could be read",
 		}},
 		{"a router that is not there", minimal + "hosts: {router: {}}\ndevices: {rb: {mtu: 1300}, vz: {}}\n", []string{
@@ -353,7 +357,7 @@ expect:
 			"f:5: expect.goodput[0].end: is missing", "f:5: expect.goodput[0].zero: is missing",
 			"f:5: expect.goodput[0].tolerance: is missing",
 			"f: expect.server: there is no server",
-			"f: expect.goodput: belongs to topology link only: nothing else knows the truth",
+			"f: expect.goodput: belongs to topologies link and split only: nothing else knows the truth",
 		}},
 	}
 	for _, tt := range tests {
@@ -431,8 +435,8 @@ func TestReadmeExamples(t *testing.T) {
 		}
 		all = append(all, s)
 	}
-	if len(all) != 3 {
-		t.Fatalf("%d examples, want 3", len(all))
+	if len(all) != 4 {
+		t.Fatalf("%d examples, want 4", len(all))
 	}
 	if s := all[0]; s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
 		t.Errorf("read as %+v", s)
@@ -440,6 +444,9 @@ func TestReadmeExamples(t *testing.T) {
 	f := all[1].Path.Links[0].Faults
 	if f.Jitter.Most == 0 || f.Reorder.Packets == 0 || f.Duplicate == 0 || f.Bursts.BadToGood == 0 || f.Outage.For == 0 || f.Hole == 0 || len(all[1].Expect.UDP) != 1 {
 		t.Errorf("read as %+v", all[1])
+	}
+	if s := all[3]; s.Path.Plain() || s.Path.Boxes[0].MTU == 0 || s.Hosts["server"].CPU == 0 || len(s.Traffic) != 1 || len(s.Expect.Truth) != 4 {
+		t.Errorf("read as %+v", s)
 	}
 	if s := all[2]; len(s.Pauses) != 1 || len(s.Expect.NFT) != 1 || len(s.Expect.SNMP) != 1 {
 		t.Errorf("read as %+v", s)

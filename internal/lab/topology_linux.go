@@ -160,10 +160,10 @@ type LinkOptions struct {
 
 // Link is the emulated path of a Network.
 type Link struct {
-	net   *Network
-	rtt   time.Duration // of an empty path
-	proc  *forward.Process
-	begin cpuTimes
+	near, far *Namespace    // that have its devices
+	rtt       time.Duration // of an empty path
+	proc      *forward.Process
+	begin     cpuTimes
 }
 
 // tunQueue is how many packets a TUN device holds until the link process reads them.
@@ -173,13 +173,7 @@ const tunQueue = 16384
 // NewLink makes two namespaces joined by an emulated link: na with ta (10.77.0.1,
 // fd77::1), nb with tb (10.77.0.2, fd77::2).
 func NewLink(o LinkOptions) (*Network, error) {
-	if o.CC == "" {
-		return nil, errors.New("lab: an emulated path needs a congestion control, as the system's default may hide loss and queues")
-	}
-	if len(o.Command) == 0 {
-		return nil, errors.New("lab: an emulated path needs the command line of its link process")
-	}
-	if err := o.Validate(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	n, err := newNetwork(o.CC, "na", "nb")
@@ -187,7 +181,7 @@ func NewLink(o LinkOptions) (*Network, error) {
 		return nil, err
 	}
 	n.Near, n.Far = n.spaces[0], n.spaces[1]
-	n.Link = &Link{net: n, rtt: o.Links[0].Delay + o.Links[1].Delay}
+	n.Link = &Link{near: n.Near, far: n.Far, rtt: o.RTT()}
 	return n.finish(n.Link.start(o), []assign{
 		{n.Near, LinkNear, NearIPv4 + "/24"},
 		{n.Far, LinkFar, FarIPv4 + "/24"},
@@ -196,13 +190,24 @@ func NewLink(o LinkOptions) (*Network, error) {
 	})
 }
 
+// check finds what is missing or wrong.
+func (o LinkOptions) check() error {
+	if o.CC == "" {
+		return errors.New("lab: an emulated path needs a congestion control, as the system's default may hide loss and queues")
+	}
+	if len(o.Command) == 0 {
+		return errors.New("lab: an emulated path needs the command line of its link process")
+	}
+	return o.Validate()
+}
+
 func (l *Link) start(o LinkOptions) error {
-	a, err := l.net.Near.addTUN(LinkNear, o.MTU)
+	a, err := l.near.addTUN(LinkNear, o.MTU)
 	if err != nil {
 		return err
 	}
 	defer a.close() // the process has its own copies
-	b, err := l.net.Far.addTUN(LinkFar, o.MTU)
+	b, err := l.far.addTUN(LinkFar, o.MTU)
 	if err != nil {
 		return err
 	}
@@ -285,7 +290,7 @@ func (l *Link) Report() (*LinkReport, error) {
 	for i, end := range []struct {
 		ns  *Namespace
 		dev string
-	}{{l.net.Near, LinkNear}, {l.net.Far, LinkFar}} {
+	}{{l.near, LinkNear}, {l.far, LinkFar}} {
 		st, err := end.ns.DeviceStats(end.dev)
 		if err != nil {
 			return nil, err

@@ -144,7 +144,7 @@ func prepare(known map[string]*entry, file, fullbore string) (*entry, error) {
 
 func (e *entry) count(o lab.Outcome) {
 	switch {
-	case o.Unfit():
+	case o.Unfit(), o.Cannot():
 		e.Unfit++
 	case o.Right():
 		e.Right++

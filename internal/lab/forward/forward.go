@@ -50,9 +50,27 @@ type Config struct {
 	HashSeed uint64    `json:"hash_seed"`
 }
 
+// Plain reports whether two plain links carry out c.
+func (c Config) Plain() bool { return c.path().Plain() }
+
 // path is what the schedule needs to know.
 func (c Config) path() link.PathConfig {
 	return link.PathConfig{Directions: c.Links, HalfDuplex: c.HalfDuplex}
+}
+
+// RTT is the round-trip time of the empty path: both delays, of the quickest member each.
+func (c Config) RTT() time.Duration {
+	var rtt time.Duration
+	for _, l := range c.Links {
+		delay := l.Delay
+		for i, m := range l.Members {
+			if i == 0 || m.Delay < delay {
+				delay = m.Delay
+			}
+		}
+		rtt += delay
+	}
+	return rtt
 }
 
 // Validate reports every fault of c.
