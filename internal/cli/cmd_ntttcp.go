@@ -49,8 +49,13 @@ type ntttcpRun struct {
 	stdout   io.Writer // with the ends of lines that the original has
 	log      io.Writer // -O; nil = none
 	host     *result.Host
+	letIn    bool        // through this machine's packet filter, while it runs
 	detached *parentPipe // this is the background half of -D; nil = it is not
 }
+
+// openFirewallWord is an option of ours, which the originals refuse: a receiver lets its senders
+// through this machine's packet filter while it runs.
+const openFirewallWord = "--open-firewall"
 
 // ntttcp is the drop-in. It returns the exit code.
 func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
@@ -61,7 +66,8 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 	if dialect, _, _ := compat.Choose(argv0, args, process.Windows()); dialect == plan.NTTTCPWindows && process.Windows() {
 		stdout = &crlfWriter{w: e.Out}
 	}
-	inv, exit := compat.Parse(argv0, args, e.ntttcpWorld(ctx))
+	words := slices.DeleteFunc(slices.Clone(args), func(w string) bool { return w == openFirewallWord })
+	inv, exit := compat.Parse(argv0, words, e.ntttcpWorld(ctx))
 	if exit != nil {
 		_, _ = io.WriteString(stdout, exit.Stdout)
 		_, _ = io.WriteString(e.Err, exit.Stderr)
@@ -69,7 +75,7 @@ func (e *env) ntttcp(ctx context.Context, argv0 string, args []string) int {
 	}
 	n := &ntttcpRun{
 		env: e, argv0: argv0, args: args, inv: inv, out: inv.Output, windows: inv.Output.Dialect == plan.NTTTCPWindows,
-		stdout: stdout, host: oshost.Facts(ctx, netip.Addr{}), detached: e.parent(),
+		stdout: stdout, host: oshost.Facts(ctx, netip.Addr{}), detached: e.parent(), letIn: len(words) < len(args),
 	}
 	if err := n.prepare(); err != nil {
 		fmt.Fprintf(e.Err, "ntttcp: %v\n", err)

@@ -18,6 +18,9 @@ func (n *ntttcpRun) prepare() error {
 	n.bindDevice()
 	n.pinMappings()
 	n.uncarried()
+	if n.letIn && n.inv.Serve == nil {
+		fmt.Fprintln(n.Err, "ntttcp: "+openFirewallWord+" is ignored: it is the receiver's")
+	}
 	if n.inv.Plan.NTTTCP.HyperV {
 		return errors.New("-hv: this build has no Hyper-V sockets; use the network between the machines")
 	}

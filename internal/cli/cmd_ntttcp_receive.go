@@ -28,10 +28,28 @@ func (n *ntttcpRun) receive(ctx context.Context) int {
 		n.fault(err.Error())
 		return n.listenCode()
 	}
+	if n.letIn {
+		shut, err := n.openFirewall(ctx, s)
+		if err != nil {
+			k.Close()
+			n.fault(err.Error())
+			return n.exitCode(failure(ctx, err), false)
+		}
+		defer shut()
+	}
 	desk := &ntttcpDesk{n: n}
 	desk.open(s, k, notices)
 	n.detached.ready()
 	return desk.finish(ctx, r.ServeNTTTCP(ctx, s, k, desk.newTest))
+}
+
+// failure is err as a test's error, or the signal that was the cause of it.
+func failure(ctx context.Context, err error) *result.Error {
+	var e *result.Error
+	if errors.As(context.Cause(ctx), &e) || errors.As(err, &e) {
+		return e
+	}
+	return &result.Error{Code: "failed", Text: err.Error()}
 }
 
 // listenCode is the exit code of a receiver that cannot have its ports. The originals stay, and
@@ -146,7 +164,7 @@ func (d *ntttcpDesk) finish(ctx context.Context, err error) int {
 	}
 	if err != nil {
 		n.fault(err.Error())
-		return n.exitCode(&result.Error{Code: "failed", Text: err.Error()}, began)
+		return n.exitCode(failure(ctx, err), began)
 	}
 	code := n.exitCode(d.failed, true)
 	if d.lost && code == exitOK {

@@ -49,7 +49,7 @@ func (s *ntttcpSamples) Event(e result.Event) {
 		}
 	case result.KindFinish:
 		if len(s.part) > 0 {
-			s.close()
+			s.rest()
 		}
 	}
 }
@@ -95,6 +95,27 @@ func added(a, b *int64) *int64 {
 func (s *ntttcpSamples) close() {
 	s.parts = append(s.parts, ntttcpPart{s.part, s.span()})
 	s.part, s.span = nil, nil
+}
+
+// crumb is the share of a part below which what is left at the end belongs to the part before it:
+// the measured time ends some milliseconds after its last whole part.
+const crumb = 0.1
+
+// rest ends the last part.
+func (s *ntttcpSamples) rest() {
+	if len(s.parts) == 0 || s.stop-s.start >= crumb*s.length {
+		s.close()
+		return
+	}
+	last := s.parts[len(s.parts)-1].streams
+	for id, t := range s.part {
+		if was := last[id]; was != nil {
+			t.Start = was.Start
+			t.Bytes += was.Bytes
+			t.Packets, t.Retransmits = added(was.Packets, t.Packets), added(was.Retransmits, t.Retransmits)
+		}
+		last[id] = t
+	}
 }
 
 // runs are the parts of run, each a run of its own.

@@ -1,6 +1,7 @@
 // Package script runs whole command lines: each file of testdata is one story about
 // one command. `fullbore` and `iperf3` (ours) are the binary under test, run inside
-// the test process; $PORT, $PORT2 … are free ports.
+// the test process; $PORT, $PORT2 … are free ports. $NT is a base port for ntttcp with
+// which all its ports are free, $NTSYNC the one below it.
 package script
 
 import (
@@ -26,6 +27,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"fullbore": func() { os.Exit(cli.Main(context.Background(), os.Args, cli.OS())) },
 		"iperf3":   func() { os.Exit(cli.Main(context.Background(), os.Args, cli.OS())) },
+		"ntttcp":   func() { os.Exit(cli.Main(context.Background(), os.Args, cli.OS())) },
+		"ntttcps":  func() { os.Exit(cli.Main(context.Background(), os.Args, cli.OS())) },
+		"ntttcpr":  func() { os.Exit(cli.Main(context.Background(), os.Args, cli.OS())) },
 	})
 }
 
@@ -41,6 +45,12 @@ func TestScripts(t *testing.T) {
 				}
 				env.Setenv(name, strconv.Itoa(port))
 			}
+			base, err := ntttcpPorts()
+			if err != nil {
+				return err
+			}
+			env.Setenv("NT", strconv.Itoa(base))
+			env.Setenv("NTSYNC", strconv.Itoa(base-1))
 			env.Setenv("TZ", "UTC")
 			env.Setenv("REAL_IPERF3", realIperf3)
 			return nil
@@ -49,6 +59,8 @@ func TestScripts(t *testing.T) {
 			"waitport": waitPort,
 			"exit":     exitCode,
 			"schema":   validate,
+			"waitfor":  waitFor,
+			"agree":    agree,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
