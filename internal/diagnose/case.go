@@ -62,6 +62,7 @@ type flow struct {
 	reorder     int64 // events seen by the senders
 	dsack       int64
 	shares      *result.Shares
+	starved     float64 // share of the sender's rows whose TCP had room and no data (tcpi_delivery_rate_app_limited)
 
 	load      [2]float64 // of the busiest worker: sender, receiver; −1 = not known
 	throttled [2]float64
@@ -177,6 +178,7 @@ func flowOf(d *method.Done, dir result.Direction) flow {
 	}
 	f.ratio, f.ratioKnown = method.RetransmitRatio(run, dir)
 	f.readStreams(run)
+	f.readRows(run)
 	for i, e := range []result.End{dir.Sender(), dir.Receiver()} {
 		if v, ok := conclude.WorkerLoad(run, e); ok {
 			f.load[i] = v
@@ -245,6 +247,32 @@ func (f *flow) readStreams(run *result.Run) {
 	if f.mss == 0 && run.Wire != nil {
 		f.mss = float64(run.Wire.ControlMSS)
 	}
+}
+
+func (f *flow) readRows(run *result.Run) {
+	n, starved := 0, 0
+	for i := range run.Rows {
+		r := &run.Rows[i]
+		if r.End != f.dir.Sender() || r.Omitted || r.Partial {
+			continue
+		}
+		for j := range r.Streams {
+			if s := &r.Streams[j]; s.Sender && s.TCP != nil {
+				n++
+				if s.TCP.AppLimited {
+					starved++
+				}
+			}
+		}
+	}
+	if n >= 3 {
+		f.starved = float64(starved) / float64(n)
+	}
+}
+
+// onTheWay is the bytes that a flow had on the way, of each stream.
+func (f *flow) onTheWay(c *Case) float64 {
+	return f.rate / 8 * max(f.rttMean, c.Idle.rtt) / float64(f.streams)
 }
 
 // queue is the delay above the empty path's, s: typical and largest. Probes beside the load
@@ -421,9 +449,22 @@ func (f *flow) cpuBound() (end result.End, load float64, bound bool) {
 // that its own buffer did (rule 4).
 func (f *flow) windowBound() bool { return f.shares != nil && f.shares.Window > heldShare }
 
+// bufferBound: besides the kernel's count (tcpi_sndbuf_limited), which only runs while
+// nothing at all is queued, TCP marks its own rate samples: it had room in the congestion
+// and the receiver's window and no data. A program that always has some and is not without
+// a processor is not to blame; then the buffer is.
 func (f *flow) bufferBound() bool {
-	return f.shares != nil && f.shares.Buffer > heldShare && f.shares.Window <= heldShare
+	if f.shares == nil || f.shares.Window > heldShare || f.shares.Idle > idleShare {
+		return false
+	}
+	return f.shares.Buffer > heldShare || f.starved >= starvedShare && f.load[0] < starvedLoad && f.run.Test.Bitrate == 0
 }
+
+// Of the sender's rows with a starved TCP, and of its worker's time.
+const (
+	starvedShare = 0.8
+	starvedLoad  = 0.6
+)
 
 // Thresholds of M-LIMIT and of the rules.
 const (

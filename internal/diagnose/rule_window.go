@@ -23,6 +23,7 @@ type heldBy struct {
 	flow     *flow
 	certain  string
 	whatHeld string // "the receiver's window", "the send buffer"
+	how      string // how the share shows, in place of "held"; "" = held
 }
 
 // receiveWindow: the sender had data and was not allowed to send it (M-LIMIT rule 3).
@@ -64,7 +65,11 @@ func sendBuffer(c *Case) (out []result.Verdict) {
 		if h.end == result.Client {
 			h.setting = c.Facts.TCPWrite
 		}
-		h.window = one.rate / 8 * max(one.rttMean, c.Idle.rtt) // what was on the way
+		h.window = one.onTheWay(c)
+		if h.share <= heldShare {
+			h.share = one.starved
+			h.how = "%s of the time TCP had room in its window and nothing in its buffer to send, though the program had"
+		}
 		out = append(out, c.held(l, h))
 	}
 	return out
@@ -110,9 +115,12 @@ func (c *Case) held(l *leg, h heldBy) result.Verdict {
 	put(&v, "window", h.window, "bytes")
 	put(&v, "rtt", rtt, "s")
 	put(&v, "rate", one.rate, "bit/s")
-	if h.share >= 0 {
+	switch {
+	case h.how != "":
+		say(&v, "1 stream: %s; "+h.how, rate(one.rate), percent(h.share))
+	case h.share >= 0:
 		say(&v, "1 stream: %s; %s of the time %s held its sender", rate(one.rate), percent(h.share), h.whatHeld)
-	} else {
+	default:
 		say(&v, "1 stream: %s; %s on the way over %s, about what the largest receive buffer here allows (the sender does not tell what it waits for)", rate(one.rate), size(h.window), ms(rtt))
 	}
 	if h.window > 0 && rtt > 0 {

@@ -26,6 +26,13 @@ func (e *Expect) judge(p *Play) (reasons []string) {
 			reasons = append(reasons, fmt.Sprintf("goodput %s: %v", e.Goodput[i].Direction, err))
 		}
 	}
+	if len(e.Diagnosis) > 0 {
+		if doc, err := p.document("client"); err != nil {
+			reasons = append(reasons, fmt.Sprintf("diagnosis: %v", err))
+		} else {
+			reasons = append(reasons, JudgeDiagnosis(e.Diagnosis, doc)...)
+		}
+	}
 	return append(reasons, e.judgeCounts(p)...)
 }
 

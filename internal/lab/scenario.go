@@ -97,6 +97,8 @@ type Expect struct {
 	// Truth is what must be true of the path and the machine themselves, that the scenario
 	// is about what it claims to be about: sentences about Play.Truth.
 	Truth []*Assertion
+	// Diagnosis are claims about the verdicts of the client's document.
+	Diagnosis []DiagnosisExpect
 }
 
 // OutputExpect is about one program's output.
@@ -427,6 +429,9 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 	}
 	fields["nft"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.NFT = append(e.NFT, readNFTExpect(r, n, at)) })
+	}
+	fields["diagnosis"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.Diagnosis = append(e.Diagnosis, readDiagnosis(r, n, at)) })
 	}
 	fields["snmp"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })
