@@ -171,10 +171,9 @@ func flowOf(d *method.Done, dir result.Direction) flow {
 	f.rate, f.arrived = h.BPS, h.Basis.Arrived()
 	if s := run.Sum(dir); s != nil {
 		f.shares = s.Shares
-		// What a small packet's worth of data is that came through, beside what was offered.
-		if s.Sender != nil && s.Sender.Bytes > 0 && f.arrived && h.Bytes < s.Sender.Bytes/100 && h.BPS < 10e3 {
-			f.nothing = true
-		}
+		// Less than a packet a second came through. (What was sent is no sign: when the buffers
+		// were full before the measured part began, it is nothing, too.)
+		f.nothing = f.arrived && h.BPS < 10e3 && h.Seconds >= 0.5
 	}
 	f.ratio, f.ratioKnown = method.RetransmitRatio(run, dir)
 	f.readStreams(run)

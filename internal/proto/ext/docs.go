@@ -42,6 +42,9 @@ type ClientHello struct {
 	// plan.Pacing.
 	Offload plan.Offload `json:"offload,omitempty"`
 	Pacing  plan.Pacing  `json:"pacing,omitempty"`
+	// Interval is the time between the server's live reports, s, where less than a second is
+	// wanted.
+	Interval float64 `json:"interval_s,omitempty"`
 	// Queue: wait when the server is busy.
 	Queue bool `json:"queue,omitempty"`
 	// ProbeOnly: no streams, where the server has the feature that is wanted instead.

@@ -360,6 +360,9 @@ func (r *clientRun) buildParams() error {
 		if r.p.Omit%time.Second != 0 {
 			h.Omit = r.p.Omit.Seconds()
 		}
+		if !r.p.OneRow && r.p.Interval > 0 && r.p.Interval < time.Second {
+			h.Interval = r.p.Interval.Seconds()
+		}
 		r.params.Hello = h
 	}
 	if a := r.p.Auth; a != nil {

@@ -355,6 +355,9 @@ func (t *session) policy() error {
 		t.plan.Affinity = pol.Affinity
 	}
 	t.plan.Interval, t.plan.OneRow, t.plan.File = pol.Interval, pol.OneRow, pol.File
+	if h := t.hello; h != nil && !t.s.Plain && h.Interval >= plan.MinInterval.Seconds() && h.Interval < pol.Interval.Seconds() {
+		t.plan.Interval, t.plan.OneRow = time.Duration(h.Interval*float64(time.Second)), false
+	}
 	t.plan.ReceiveTimeout, t.plan.SendTimeout = pol.ReceiveTimeout, pol.SendTimeout
 	t.plan.Port = t.local.Port
 	t.planDatagrams()
