@@ -45,6 +45,9 @@ func full(c *Case) (out []result.Verdict) {
 		if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m)) {
 			continue
 		}
+		if policed(c, l) || !queued(c, one) && carried(c, l) > best.rate*(1+moved) {
+			continue // something else holds TCP below it
+		}
 		out = append(out, c.fullVerdict(l, one, PathFull, 0))
 	}
 	return out
@@ -187,7 +190,8 @@ func shallow(c *Case) (out []result.Verdict) {
 		if one == nil || !one.usable() || atTheEnds(c, l, one) || !vanishedAt(l) || queued(c, one) || policed(c, l) {
 			continue
 		}
-		if best.rate < (1+same)*one.rate || linear(l) {
+		most := max(best.rate, carried(c, l))
+		if most < (1+same)*one.rate || linear(l) {
 			continue // one stream fills it
 		}
 		v := draft(ShallowBuffer, Likely, l, one, l.many(), l.find("half"))
@@ -199,10 +203,13 @@ func shallow(c *Case) (out []result.Verdict) {
 			say(&v, "changed: %s", streamsText(m))
 		}
 		say(&v, "changed: half the rate: %s retransmitted: it was congestion", percent(l.find("half").ratio))
+		if most > best.rate {
+			say(&v, "changed: paced UDP: %s without loss, so the path carries more than TCP gets", rate(most))
+		}
 		v.Certainty = Proven
-		reach(&v, best.rate)
+		reach(&v, most)
 		advise(&v, "a deeper queue at the bottleneck (a bandwidth-delay product), or senders that pace (fq, bbr)", fmt.Sprintf("several streams (%s)", c.again(l.dir, "-P 4")))
-		v.Summary = fmt.Sprintf("%s: the bottleneck's buffer is too short for one stream: it overflows before TCP has filled the path (%s of %s).", c.way(l.dir), rate(one.rate), rate(best.rate))
+		v.Summary = fmt.Sprintf("%s: the bottleneck's buffer is too short for one stream: it overflows before TCP has filled the path (%s of at least %s).", c.way(l.dir), rate(one.rate), rate(most))
 		out = append(out, v)
 	}
 	return out
@@ -304,7 +311,7 @@ func bothWays(c *Case) []result.Verdict {
 		return nil
 	}
 	alone, together := up.rate+down.rate, u.rate+d.rate
-	if together >= 0.85*alone || conclude.SharedCores(u.run) && max(u.load[0], u.load[1], d.load[0], d.load[1]) > 0.6 {
+	if together >= 0.7*alone || conclude.SharedCores(u.run) && max(u.load[0], u.load[1], d.load[0], d.load[1]) > 0.6 {
 		return nil
 	}
 	v := draft(BothWays, Proven, nil, u)

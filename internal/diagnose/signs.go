@@ -59,11 +59,25 @@ func vanishes(half, full *flow) bool {
 	return segments*full.ratio >= 5 // so many were to be expected
 }
 
-// queued reports that a queue stood under a flow's load: at its worst at least 5 ms, and a
-// quarter of the empty path's round trip.
+// queued reports that a queue stood under a flow's load: there for the typical packet, and
+// at its worst a quarter of the empty path's round trip. The typical one counts since a
+// burst at the start (slow start, a full bucket) fills any queue for a moment.
 func queued(c *Case, f *flow) bool {
-	_, most, known := f.queue(c)
-	return known && most >= max(0.005, c.Idle.rtt/4)
+	typical, most, known := f.queue(c)
+	return known && typical >= max(0.0005, c.Idle.rtt/20) && most >= max(0.002, c.Idle.rtt/4)
+}
+
+// carried is the largest rate of UDP that came through without loss, 0 when none did.
+func carried(c *Case, l *leg) (most float64) {
+	for _, d := range c.History {
+		if d.Run == nil || !serves(&d, l.dir) || d.Run.Test.Transport != "udp" || strings.HasPrefix(d.Step.Name, "both") {
+			continue
+		}
+		if u := conclude.LossOf(d.Run, l.dir); u != nil && u.Sent > 100 && u.Ratio < 1e-4 {
+			most = max(most, conclude.HeadlineOf(d.Run, l.dir).BPS)
+		}
+	}
+	return most
 }
 
 // heldUnseen reports, where the sender's kernel does not tell what it waits for (a plain

@@ -16,13 +16,20 @@ type PolicePhase struct {
 	Received  float64 // R, of the last half
 	Early     float64 // received rate of the first interval that was whole
 	FirstLoss float64 // t: when the first datagram was lost; negative: none was
+	Before    float64 // bytes received until then; 0 = what was offered
 	Loss      float64 // ratio in the last half
 	Rise      float64 // q: delay above the least of the run, p95, s
 	Span      float64 // how long it was
 }
 
-// bucket is how much more than the rate went through before the first loss, bytes.
-func (p PolicePhase) bucket() float64 { return (p.Offered - p.Received) * p.FirstLoss / 8 }
+// bucket is how much more than the rate went through before the first loss, bytes. What
+// came through counts, not what was meant to be sent: a sender is not always punctual.
+func (p PolicePhase) bucket() float64 {
+	if p.Before > 0 {
+		return max(p.Before-p.Received*p.FirstLoss/8, 0)
+	}
+	return (p.Offered - p.Received) * p.FirstLoss / 8
+}
 
 // PoliceAnswer is M-POLICE's.
 type PoliceAnswer struct {
@@ -185,11 +192,13 @@ func PhaseOf(run *result.Run, d result.Direction) (PolicePhase, bool) {
 		return PolicePhase{}, false
 	}
 	p.Span = rows[len(rows)-1].stop
-	var received, lost, offered, time float64
+	var received, lost, offered, time, before float64
 	for i, r := range rows {
 		if p.FirstLoss < 0 && r.lost > 0 {
 			p.FirstLoss = firstLossIn(r.start, r.stop, r.lost, p.Offered, float64(run.Test.BlockSize), rows[len(rows)-1].bps)
+			p.Before = before + r.bps/8*(p.FirstLoss-r.start)
 		}
+		before += r.bps / 8 * (r.stop - r.start)
 		if i >= len(rows)/2 {
 			received += r.bps * (r.stop - r.start)
 			lost += r.lost
