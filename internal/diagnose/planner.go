@@ -130,7 +130,7 @@ func ends(e *result.Error) bool {
 // are wanted. Those made already, and those that do not fit, are passed over.
 func (p Planner) candidates(c *Case) []*method.Step {
 	out := []*method.Step{p.idle()}
-	if c.Idle.run != nil && len(c.Idle.run.Probes) == 0 || len(c.History) > 0 && c.Idle.run == nil {
+	if len(c.History) > 0 && (c.Idle.probes == nil || c.Idle.probes.RoundTrip == nil && c.Idle.probes.TCPMinRTT == nil && c.Idle.probes.Connect == nil) {
 		out = append(out, p.idleTCP()) // UDP does not come through, or nothing answers it
 	}
 	legs := p.legs(c)
@@ -303,7 +303,7 @@ func blockFor(bps int64) int {
 // datagrams is UDP at half of what TCP reached: loss with its owner and pattern.
 func (p Planner) datagrams(l *leg) *method.Step {
 	b := l.best()
-	if b == nil || b.rate < 128e3 {
+	if b == nil || b.rate < 128e3 || udpDead(l.case_) {
 		return nil
 	}
 	rate := int64(b.rate / 2)

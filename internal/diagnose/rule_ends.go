@@ -47,7 +47,14 @@ func idleSender(f *flow) bool {
 func application(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one := l.one()
-		if one == nil || !one.usable() || !idleSender(one) || serverLimited(one) || cpuFirst(one) {
+		if one == nil || !one.usable() || serverLimited(one) || cpuFirst(one) {
+			continue
+		}
+		if slowReader(c, l) {
+			out = append(out, c.reader(l, one))
+			continue
+		}
+		if !idleSender(one) {
 			continue
 		}
 		core := hottest(one.run, l.dir.Sender())
@@ -71,6 +78,20 @@ func application(c *Case) (out []result.Verdict) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// reader words an application limit at the receiving end.
+func (c *Case) reader(l *leg, one *flow) result.Verdict {
+	m := l.many()
+	v := draft(Application, Likely, l, one, m)
+	v.Host = l.dir.Receiver()
+	put(&v, "rate", one.rate, "bit/s")
+	put(&v, "window", one.window, "bytes")
+	say(&v, "1 stream: %s; %s of the time the receiver's window was full", rate(one.rate), percent(one.shares.Window))
+	say(&v, "changed: %s with as many windows, also full: no window is the limit, the program behind them reads no faster", streamsText(m))
+	advise(&v, fmt.Sprintf("on %s: what holds the receiving program up? (its disk, its processor, a rate of its own; top, iostat)", c.host(v.Host)))
+	v.Summary = fmt.Sprintf("%s: the receiving program on %s reads no faster than %s: windows fill up behind it.", c.way(l.dir), c.host(v.Host), rate(one.rate))
+	return v
 }
 
 // competing: an interface carried more than this test.
@@ -283,6 +304,9 @@ func inconclusive(c *Case) result.Verdict {
 		if typical, _, ok := one.queue(c); ok {
 			say(&v, "%s: queue under load %s", l.dir, ms(typical))
 		}
+	}
+	if len(v.Evidence) == 0 {
+		say(&v, "no direction was measured under load; round trip of the empty path: %s", ms(c.Idle.rtt))
 	}
 	if !c.extended() {
 		advise(&v, "with fullbore serve at the other end both ends tell what they see")

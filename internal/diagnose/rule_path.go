@@ -307,7 +307,7 @@ func bothWays(c *Case) []result.Verdict {
 			d = &c.Down.flows[i]
 		}
 	}
-	if up == nil || down == nil || u == nil || d == nil || !u.usable() || !d.usable() || c.loopback() || cpuFirst(u) || cpuFirst(d) {
+	if up == nil || down == nil || u == nil || d == nil || !u.usable() || !d.usable() || c.loopback() || cpuFirst(u) || cpuFirst(d) || serverLimited(u) || serverLimited(up) || serverLimited(down) {
 		return nil
 	}
 	alone, together := up.rate+down.rate, u.rate+d.rate

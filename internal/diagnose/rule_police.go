@@ -20,7 +20,9 @@ func police(c *Case) (out []result.Verdict) {
 			if a.Verdict == method.Policer || a.Verdict == method.Shaper {
 				out = append(out, c.policed(l, one, a, h))
 			}
-			continue
+			if a.Verdict != method.Unclear {
+				continue
+			}
 		}
 		if v, ok := c.passive(l, one); ok {
 			out = append(out, v)
@@ -96,13 +98,17 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 		peak = max(peak, r.BPS)
 	}
 	if bucket < 64<<10 {
-		return result.Verdict{}, false
+		bucket = 0
 	}
+	// A bottleneck with a short buffer lets several streams carry more than one; a policer
+	// gives one and four the same, and neither has a queue.
+	m := l.many()
+	flat := m != nil && m.rate < (1+same)*one.rate && !queued(c, m)
 	code := ""
 	switch {
-	case vanishedAt(l) && !queued(c, one):
+	case vanishedAt(l) && !queued(c, one) && (bucket > 0 || flat):
 		code = Policer
-	case queued(c, one) && steady(one):
+	case bucket > 0 && queued(c, one) && steady(one):
 		code = Shaper
 	default:
 		return result.Verdict{}, false
@@ -110,12 +116,19 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 	v := draft(code, Likely, l, one, l.find("half"))
 	put(&v, "rate", rate1, "bit/s")
 	put(&v, "rate_l3", one.wire(rate1), "bit/s")
-	put(&v, "bucket", bucket, "bytes")
 	put(&v, "rtt", c.Idle.rtt, "s")
-	say(&v, "1 stream began with %s and settled at %s: about %s went through before", rate(peak), rate(rate1), size(bucket))
+	burst := "a burst goes through"
+	if bucket > 0 {
+		put(&v, "bucket", bucket, "bytes")
+		say(&v, "1 stream began with %s and settled at %s: about %s went through before", rate(peak), rate(rate1), size(bucket))
+		burst = fmt.Sprintf("a burst of %s goes through", size(bucket))
+	}
+	if flat {
+		say(&v, "changed: %s, %+.0f %%: one limit for all, and no queue under it", streamsText(m), 100*(m.rate/one.rate-1))
+	}
 	if code == Policer {
 		say(&v, "losses vanish at half the rate, and no queue stands before them")
-		v.Summary = fmt.Sprintf("%s: it looks like a policer: a burst of %s goes through, then packets are dropped above %s.", c.way(l.dir), size(bucket), rate(rate1))
+		v.Summary = fmt.Sprintf("%s: it looks like a policer: %s, then packets are dropped above %s, without delay.", c.way(l.dir), burst, rate(rate1))
 		advise(&v, "shape to just below it: tc qdisc replace dev DEV root tbf rate "+roundedRate(0.97*rate1)+" burst 32k latency 50ms")
 		return v, true
 	}

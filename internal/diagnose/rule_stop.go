@@ -110,6 +110,11 @@ func udpBlocked(c *Case) []result.Verdict {
 	return []result.Verdict{v}
 }
 
+// udpDead reports that UDP was tried and does not come through.
+func udpDead(c *Case) bool {
+	return c.errorOf("idle") != "" || c.errorOf("-udp") != "" || udpIdleUnanswered(c)
+}
+
 // udpIdleUnanswered: the stage over UDP has probes without an answer; a later one over TCP
 // may have taken its place as the source of the round trip.
 func udpIdleUnanswered(c *Case) bool {

@@ -80,6 +80,13 @@ func carried(c *Case, l *leg) (most float64) {
 	return most
 }
 
+// slowReader reports that the receiver's window is full because its program does not read:
+// several streams have several windows, and carried no more, though no queue stood.
+func slowReader(c *Case, l *leg) bool {
+	one, m := l.one(), l.many()
+	return one != nil && m != nil && one.windowBound() && m.windowBound() && m.rate < (1+moved)*one.rate && !queued(c, one)
+}
+
 // heldUnseen reports, where the sender's kernel does not tell what it waits for (a plain
 // iperf3 sends), that the rate is about what this host's receive buffer allows.
 func heldUnseen(c *Case, l *leg) bool {

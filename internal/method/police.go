@@ -18,6 +18,7 @@ type PolicePhase struct {
 	FirstLoss float64 // t: when the first datagram was lost; negative: none was
 	Before    float64 // bytes received until then; 0 = what was offered
 	Loss      float64 // ratio in the last half
+	Late      float64 // r of the last half; 0 = Offered
 	Rise      float64 // q: delay above the least of the run, p95, s
 	Span      float64 // how long it was
 }
@@ -77,7 +78,11 @@ func JudgePolice(a, b PolicePhase, rtt float64) PoliceAnswer {
 	low := math.Max(policeRise, rtt/4)
 	steady := true
 	for _, p := range []PolicePhase{a, b} {
-		steady = steady && math.Abs(p.Loss-(1-p.Received/p.Offered)) <= policeLoss
+		offered := p.Offered
+		if p.Late > 0 {
+			offered = p.Late
+		}
+		steady = steady && math.Abs(p.Loss-(1-p.Received/offered)) <= policeLoss
 	}
 	bucketA, bucketB := a.bucket(), b.bucket()
 	alike := math.Abs(bucketA-bucketB) <= policeBuckets*math.Max(bucketA, bucketB) || math.Max(bucketA, bucketB) < policeBurst
@@ -212,6 +217,7 @@ func PhaseOf(run *result.Run, d result.Direction) (PolicePhase, bool) {
 	}
 	if offered > 0 {
 		p.Loss = lost / offered
+		p.Late = offered * float64(run.Test.BlockSize) * 8 / time
 	}
 	// The spec takes the median of the first second away. A queue that one and a half times
 	// the rate fills within it would then have no depth; delay variation is from the least

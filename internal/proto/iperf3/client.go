@@ -444,6 +444,9 @@ func (r *clientRun) greeted(h *ext.ServerHello) {
 	r.hello = h
 	w := r.head.Wire
 	w.Extension, w.PeerVersion = true, h.Version
+	if l := r.limits(); l.MaxRate > 0 || l.MaxDuration > 0 {
+		r.head.Test.ServerLimit = &result.Limit{BitrateBPS: l.MaxRate, MaxDuration: l.MaxDuration}
+	}
 	if h.Host != nil {
 		r.head.Hosts.Server = h.Host
 		r.out.Event(result.Event{Kind: result.KindHost, End: result.Server, Host: h.Host})

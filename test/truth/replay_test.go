@@ -1,0 +1,82 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fullbore-net/fullbore/internal/diagnose"
+	"github.com/fullbore-net/fullbore/internal/lab"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// recordings are diagnoses of the lab's scenarios, one of each.
+const recordings = "../../internal/diagnose/testdata/runs"
+
+// TestReplay holds the recorded run of every scenario with a diagnosis against what the
+// scenario says must be said: design §8, the tier of milliseconds.
+func TestReplay(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/scenarios/*.scenario")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	played := map[string]bool{}
+	for _, f := range files {
+		s, err := lab.LoadScenario(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Expect.Diagnosis) == 0 {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(f), ".scenario")
+		played[name] = true
+		t.Run(name, func(t *testing.T) {
+			for _, why := range lab.JudgeDiagnosis(s.Expect.Diagnosis, judged(t, filepath.Join(recordings, name+".json.gz"))) {
+				t.Error(why)
+			}
+		})
+	}
+	kept, err := filepath.Glob(filepath.Join(recordings, "*.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range kept {
+		if name := strings.TrimSuffix(filepath.Base(f), ".json.gz"); !played[name] {
+			t.Errorf("%s is recorded, and there is no scenario of that name", name)
+		}
+	}
+	if len(played) < 15 {
+		t.Errorf("only %d scenarios of diagnoses", len(played))
+	}
+}
+
+// judged reads a recording and judges it anew.
+func judged(t *testing.T, file string) any {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := &result.Report{}
+	if err := json.NewDecoder(z).Decode(rep); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(map[string]any{"verdicts": diagnose.Judge(diagnose.History(rep), rep.Facts)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
