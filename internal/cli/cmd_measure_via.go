@@ -19,6 +19,9 @@ type via struct {
 	ports   int // of the receiver; 0 = by the number of streams
 }
 
+// viaWindows is the word for a receiver of the Windows dialect.
+const viaWindows = "ntttcp-windows"
+
 const viaHelp = "the peer is an NTTTCP receiver: ntttcp (Linux sync, as ntttcp -r and fullbore serve), ntttcp-windows (tokens, as ntttcp.exe -r), ntttcp-nosync; with :N its number of ports (default: one for each stream, up to 16)"
 
 // notVia are the flags that an NTTTCP test has nothing for.
@@ -43,7 +46,7 @@ func (o *testOptions) useVia(flags *pflag.FlagSet, hosts []string) error {
 	switch name {
 	case "ntttcp":
 		v.dialect = plan.NTTTCPLinux
-	case "ntttcp-windows":
+	case viaWindows:
 		v.dialect = plan.NTTTCPWindows
 	case "ntttcp-nosync":
 		v.dialect, v.noSync = plan.NTTTCPLinux, true

@@ -75,6 +75,11 @@ const (
 func oneStreamFor(most time.Duration) func(*testOptions) {
 	return func(o *testOptions) {
 		o.plan.Streams = 1
+		if o.via != nil && o.via.ports > 1 { // one of them is enough
+			v := *o.via
+			v.ports = 1
+			o.via = &v
+		}
 		if o.plan.Bytes == 0 {
 			o.plan.Duration = min(most, orDefault(o.plan.Duration))
 		}
@@ -140,7 +145,11 @@ func (o *testOptions) useProfile(f *pflag.FlagSet) error {
 }
 
 func (o *testOptions) profileHost() profileHost {
-	return profileHost{cores: runtime.NumCPU(), most: plan.MaxStreamsExt}
+	h := profileHost{cores: runtime.NumCPU(), most: plan.MaxStreamsExt}
+	if strings.HasPrefix(o.viaWord, viaWindows) { // a port for each
+		h.most = plan.MaxNTTTCPTokens
+	}
+	return h
 }
 
 // typed reports whether the user gave a flag, or one that excludes it.

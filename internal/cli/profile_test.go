@@ -30,6 +30,9 @@ func profileSteps(t *testing.T, words string) ([]testStep, *testOptions, error) 
 	if err := o.useProfile(cmd.Flags()); err != nil {
 		return nil, o, err
 	}
+	if err := o.useVia(cmd.Flags(), []string{"192.0.2.1"}); err != nil {
+		return nil, o, err
+	}
 	s, err := o.steps("192.0.2.1")
 	return s, o, err
 }
@@ -39,6 +42,10 @@ func stepText(s testStep) string {
 	text := fmt.Sprintf("%s: %s", s.label(), stageWords(&s.plan))
 	if s.judge {
 		text += ", judged"
+	}
+	if n := s.plan.NTTTCP; n != nil {
+		text += fmt.Sprintf(", %d ports", n.Ports)
+		text = strings.Replace(text, ", 1 ports", ", 1 port", 1)
 	}
 	return text
 }
@@ -56,6 +63,9 @@ func TestProfileVM(t *testing.T) {
 		{"--profile vm -n 8M", []string{"check: 1 stream, up, 8.00 MiB", "record: " + all + ", up, 8.00 MiB, judged"}},
 		{"--profile vm --down", []string{"check: 1 stream, down, 10 s", "record: " + all + ", down, 300 s, judged"}},
 		{"--profile vm --both -P 1", []string{"check: 1 stream, both ways, 10 s", "record: 1 stream, both ways, 300 s, judged"}},
+		{"--profile vm --via ntttcp -P 20", []string{"check: 1 stream, up, 10 s, 1 port", "record: 20 streams, up, 300 s, judged, 10 ports"}},
+		{"--profile vm --via ntttcp:4 -P 8", []string{"check: 1 stream, up, 10 s, 1 port", "record: 8 streams, up, 300 s, judged, 4 ports"}},
+		{"--profile vm --via ntttcp-windows -P 20", []string{"check: 1 stream, up, 10 s, 1 port", "record: 20 streams, up, 300 s, judged, 20 ports"}},
 		{"-t 4", []string{": 1 stream, up, 4 s, judged", ": 1 stream, down, 4 s, judged"}},
 	} {
 		steps, _, err := profileSteps(t, c.words)
@@ -183,6 +193,26 @@ func TestAnnounce(t *testing.T) {
 				t.Errorf("%+v: stdout %q, stderr %q", c.out, person.String(), log.String())
 			}
 		}
+	}
+}
+
+func TestReceiverText(t *testing.T) {
+	for words, want := range map[string]string{
+		"--profile vm":                           "",
+		"--profile vm --via ntttcp":              "ntttcp -r -H.",
+		"--profile vm --via ntttcp-windows -P 8": "ntttcp -r with -m 1,*,192.0.2.1, then -m 8,*,192.0.2.1.",
+		"--via ntttcp":                           "",
+	} {
+		steps, o, err := profileSteps(t, words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := receiverText(o, steps); (got == "") != (want == "") || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", words, got, want)
+		}
+	}
+	if h := (&testOptions{viaWord: "ntttcp-windows:4"}).profileHost(); h.most != plan.MaxNTTTCPTokens {
+		t.Errorf("%+v", h)
 	}
 }
 

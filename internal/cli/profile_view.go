@@ -42,7 +42,25 @@ func (out *output) announce(ctx context.Context, o *testOptions, hosts []string,
 		}
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s %s %s", screen.Left(s.stage.name, 8), screen.Left(stageWords(&s.plan), 30), why), " "))
 	}
+	if text := receiverText(o, steps); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	fmt.Fprintf(w, "%s\n\n", trafficText(steps, linkSpeed(ctx, hosts[0], steps)))
+}
+
+// receiverText says what an NTTTCP receiver must be for several stages.
+func receiverText(o *testOptions, steps []testStep) string {
+	if o.via == nil || len(steps) < 2 {
+		return ""
+	}
+	if o.via.dialect == plan.NTTTCPLinux {
+		return "The receiver takes one test after the other: fullbore serve, or ntttcp -r -H."
+	}
+	var words []string
+	for _, s := range steps {
+		words = append(words, fmt.Sprintf("-m %d,*,%s", s.plan.Streams, s.plan.Host))
+	}
+	return fmt.Sprintf("The receiver takes one test after the other: fullbore serve; an ntttcp.exe takes one, of its own number of threads, and is started anew in the pause (--pause 60s): ntttcp -r with %s.", strings.Join(words, ", then "))
 }
 
 // linkSpeed is that of this host's interface towards host, bit/s; 0 = not known.
