@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,14 +52,39 @@ func TestRows(t *testing.T) {
 	for _, r := range rows() {
 		must[r.id] = r.must
 	}
-	for _, id := range []string{"T1", "T2", "T3", "T4", "T5/64", "T6/4", "T6z/16", "T6s/64", "T7a", "T7b", "N1", "U1", "U2", "U3", "U3g", "U4", "U5/1", "U5/5", "U5/10"} {
+	for _, id := range []string{"T1", "T2", "T3", "T4", "T5/64", "T6/4", "T6z/16", "T6s/64", "T7a", "T7b", "N1", "U1", "U2", "U3", "U3g", "U4", "U5/1", "U5/5", "U5/10", "NT1", "NT2", "NT3", "NT3d"} {
 		if !seen[id] {
 			t.Errorf("no row %s", id)
 		}
 	}
-	for _, id := range []string{"T2", "T5/4", "T7a", "U1", "U5/1", "U5/5", "U5/10"} {
+	for _, id := range []string{"T2", "T5/4", "T7a", "U1", "U5/1", "U5/5", "U5/10", "NT1", "NT2", "NT3", "NT3d"} {
 		if !must[id] {
 			t.Errorf("row %s need not reach its gate", id)
+		}
+	}
+}
+
+// The words of ntttcp's rows: as many streams as the row has, in both shapes.
+func TestNTTTCPRows(t *testing.T) {
+	p := params{host: "h", seconds: 1, streams: 64}
+	for _, c := range []struct {
+		id, receiver, sender string
+	}{
+		{"NT1", "ntttcp -rh -P 64 -p 7 -t 1 -W 0 -C 0", "ntttcp -sh -n 1 -P 64 -p 7 -t 1 -W 0 -C 0"},
+		{"NT2", "ntttcp -rh -P 16 -p 7 -t 1 -W 0 -C 0", "ntttcp -sh -n 4 -P 16 -p 7 -t 1 -W 0 -C 0"},
+		{"NT3", "ntttcp -rh -P 64 -p 7 -t 1 -W 0 -C 0", "test h --via ntttcp:64 -p 7 -t 1s -P 64 --json --no-store"},
+		{"NT3d", "ntttcp -rh -P 16 -p 7 -t 1 -W 0 -C 0", "test h --via ntttcp:16 -p 7 -t 1s -P 64 --json --no-store"},
+	} {
+		i := slices.IndexFunc(rows(), func(r row) bool { return r.id == c.id })
+		r := rows()[i]
+		if got := strings.Join(r.ours.server(6, p), " "); got != c.receiver {
+			t.Errorf("%s: receiver %q", c.id, got)
+		}
+		if got := strings.Join(r.ours.client(6, p), " "); got != c.sender {
+			t.Errorf("%s: sender %q", c.id, got)
+		}
+		if !r.peer.hangs || r.ours.hangs || r.ours.listens(6) != 7 {
+			t.Errorf("%s: %+v, %+v", c.id, r.ours, r.peer)
 		}
 	}
 }

@@ -98,9 +98,12 @@ func (p *process) wait(d time.Duration) error {
 		return p.status
 	case <-time.After(d):
 		p.kill()
-		return fmt.Errorf("%s did not end within %v", p.cmd.Path, d)
+		return fmt.Errorf("%s %w within %v", p.cmd.Path, errHung, d)
 	}
 }
+
+// errHung: a program had to be killed.
+var errHung = errors.New("did not end")
 
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
@@ -193,6 +196,7 @@ type runner struct {
 	net   *network
 	tools toolset
 	runs  int
+	hung  int // runs that were repeated because a program that is known for it did not end
 }
 
 // ends are the processors of the two ends, −1 = left to the scheduler.
@@ -217,6 +221,10 @@ func (b *runner) run(c command, streams int, l load) (outcome, error) {
 
 func (b *runner) play(c command, p params) (outcome, error) {
 	r, err := b.try(c, p)
+	for again := 0; c.hangs && again < 5 && errors.Is(err, errHung); again++ {
+		b.hung++
+		r, err = b.try(c, p)
+	}
 	if err != nil {
 		return r, fmt.Errorf("%s with %d streams: %w", c.name, p.streams, err)
 	}
@@ -254,12 +262,12 @@ func (b *runner) try(c command, p params) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := cli.wait(patience(p)); err != nil {
+	if err := cli.wait(patience(c, p)); err != nil {
 		return outcome{}, fmt.Errorf("client: %w: %s%s", err, tail(&cli.out), tail(&cli.err))
 	}
 	if c.stays {
 		srv.kill()
-	} else if err := srv.wait(patience(p)); err != nil {
+	} else if err := srv.wait(patience(c, p)); err != nil {
 		return outcome{}, fmt.Errorf("server: %w: %s%s", err, tail(&srv.out), tail(&srv.err))
 	}
 	seen, err := watch.end()
@@ -289,8 +297,12 @@ func (b *runner) try(c command, p params) (outcome, error) {
 func (p params) during() time.Duration { return time.Duration(0.9 * p.seconds * float64(time.Second)) }
 
 // patience is how long a program may take for a test.
-func patience(p params) time.Duration {
-	return 30*time.Second + 4*time.Duration(p.seconds*float64(time.Second))
+func patience(c command, p params) time.Duration {
+	d := 4 * time.Duration(p.seconds*float64(time.Second))
+	if c.hangs {
+		return 8*time.Second + d
+	}
+	return 30*time.Second + d
 }
 
 func tail(b *bytes.Buffer) []byte {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,6 +173,11 @@ func (r *report) markdown() string {
 	p("peer ÷ fullbore; above 1 fullbore costs less; lowest and highest pair in brackets. No run was dropped. *Others*:")
 	p("share of the machine that everything else used meanwhile (median). Rates depend on what else ran; compare")
 	p("ratios. Rows in bold must reach their gate over loopback.")
+	if slices.ContainsFunc(r.lines, func(l line) bool { return strings.HasPrefix(l.id, "NT") }) {
+		p("")
+		p("Rows NT…: 64 streams to 64 ports (`-P 64 -n 1`), and four threads to each of 16 ports (ntttcp's default). A run in which")
+		p("ntttcp-for-linux never ended has no figure: it was repeated, and the row says so. Its receiver, and ours, copy.")
+	}
 	p("")
 	p("UDP counts what the receiving program read: the interface's bytes, less the share that the kernel's UDP counters")
 	p("have as dropped at the socket (*not read*). Rows of a rate: fullbore ÷ peer. *Never cut*: one packet at the")

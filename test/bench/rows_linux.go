@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -69,7 +70,25 @@ func rows() []row {
 			out = append(out, tcpRow(fmt.Sprintf("P-%s/%d", p.tool, n), fmt.Sprintf("%s, native defaults against %s's", streams(n), p.tool), n, native(), p, 0, 0, false))
 		}
 	}
+	out = append(out, ntttcpRows()...)
 	return append(out, udpRows()...)
+}
+
+// ntttcpRows compare the drop-in with ntttcp-for-linux, in the shapes that its users run: 64 ports
+// of one thread, and its default of 16 ports of four. The receiver copies in all of them.
+func ntttcpRows() (out []row) {
+	const n = 64
+	for i, shape := range []struct {
+		title   string
+		perPort int
+	}{{"64 × 1 streams", 1}, {"16 × 4 streams", 4}} {
+		peer := ntttcpLike("ntttcp", "ntttcp", nil, shape.perPort)
+		id := []string{"", "d"}[i]
+		out = append(out,
+			tcpRow("NT"+strconv.Itoa(i+1), "ntttcp, "+shape.title+", both copy", n, oursNTTTCP(shape.perPort), peer, 1, 1.1, true),
+			tcpRow("NT3"+id, "ntttcp, "+shape.title+", zero-copy send against its send", n, viaNTTTCP(shape.perPort), peer, 1.2, 1.4, true))
+	}
+	return out
 }
 
 func streams(n int) string {
@@ -113,6 +132,7 @@ func (b *runner) row(r row) line {
 	}
 	var ratios, foreign []float64
 	var all [2]sample
+	hung := b.hung
 	for range n {
 		a, err := b.run(r.ours, r.streams, r.load)
 		var p outcome
@@ -130,6 +150,9 @@ func (b *runner) row(r row) line {
 		ratios, foreign = append(ratios, ratio), append(foreign, a.foreign, p.foreign)
 		all[0].add(a)
 		all[1].add(p)
+	}
+	if hung = b.hung - hung; hung > 0 {
+		l.title += fmt.Sprintf(" (%d runs in which %s hung were repeated)", hung, r.peer.tool)
 	}
 	l.pairs = n
 	l.ratio, l.low, l.high = median(ratios), slices.Min(ratios), slices.Max(ratios)

@@ -20,6 +20,9 @@ type command struct {
 	needs []string
 	// stays: the server does not end by itself after the test.
 	stays bool
+	// hangs: the program is known to stay for ever now and then, after its last line. Such a run
+	// has no figure; it is repeated, and the table says how often.
+	hangs bool
 	// offset: the server listens on port+offset first.
 	offset int
 	// server2 is the server's program where it is another than the client's.
@@ -127,16 +130,43 @@ func nuttcp() command {
 	}
 }
 
-func ntttcp() command {
+// ntttcpLike is ntttcp-for-linux's command line, which is ours too: a receiver port for so many
+// streams, or all on ports of their own.
+func ntttcpLike(name, tool string, prefix []string, perPort int) command {
 	return command{
-		name: "ntttcp", tool: "ntttcp", offset: 1, stays: true,
-		server: func(port int, p params) []string {
-			return []string{"-r" + p.host, "-P", strconv.Itoa(p.streams), "-p", strconv.Itoa(port + 1), "-t", strconv.Itoa(int(p.seconds)), "-W", "0", "-C", "0"}
-		},
+		name: name, tool: tool, offset: 1, stays: true, hangs: tool == "ntttcp",
+		server: func(port int, p params) []string { return join(prefix, ntttcpReceiver(port, p, perPort)) },
 		client: func(port int, p params) []string {
-			return []string{"-s" + p.host, "-P", strconv.Itoa(p.streams), "-n", "1", "-p", strconv.Itoa(port + 1), "-t", strconv.Itoa(int(p.seconds)), "-W", "0", "-C", "0"}
+			return join(prefix, []string{"-s" + p.host, "-n", strconv.Itoa(perPort)}, ntttcpPorts(port, p, perPort))
 		},
 	}
+}
+
+func ntttcpReceiver(port int, p params, perPort int) []string {
+	return join([]string{"-r" + p.host}, ntttcpPorts(port, p, perPort))
+}
+
+func ntttcpPorts(port int, p params, perPort int) []string {
+	return []string{"-P", strconv.Itoa(p.streams / perPort), "-p", strconv.Itoa(port + 1), "-t", strconv.Itoa(int(p.seconds)), "-W", "0", "-C", "0"}
+}
+
+func ntttcp() command { return ntttcpLike("ntttcp", "ntttcp", nil, 1) }
+
+func oursNTTTCP(perPort int) command {
+	return ntttcpLike("ntttcp (copy)", "fullbore", []string{"ntttcp"}, perPort)
+}
+
+// viaNTTTCP is the native sender, which need not copy, to the same receiver.
+func viaNTTTCP(perPort int) command {
+	c := oursNTTTCP(perPort)
+	c.name = "test --via ntttcp"
+	c.client = func(port int, p params) []string {
+		return []string{
+			"test", p.host, "--via", fmt.Sprintf("ntttcp:%d", p.streams/perPort), "-p", strconv.Itoa(port + 1),
+			"-t", p.time() + "s", "-P", strconv.Itoa(p.streams), "--json", "--no-store",
+		}
+	}
+	return c
 }
 
 // toolset maps a tool to its path; one that is missing has none.
