@@ -32,6 +32,7 @@ var Rooms = []Room{
 	{"internal/diagnose", 3, nil, nil, "rules over many runs and host facts: pure"},
 	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
 	{"internal/firewall", 2, nil, []string{"golang.org/x/sys"}, "rules of packet filters: planning is pure, programs are run through one function"},
+	{"internal/service", 2, nil, []string{"golang.org/x/sys"}, "what service managers want: texts, and calls on Windows"},
 	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},
 	{"internal/proto/probe", 2, nil, nil, "probe datagrams and round trips: pure, shared by protocols that carry them"},
 	{"internal/proto/ext", 2, nil, nil, "the extension's frames and documents: shared by protocols that carry it; opens no sockets"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/firewall"
 	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/internal/service"
 )
 
 // Version is the release of this program. Builds set it with -ldflags -X.
@@ -36,6 +37,7 @@ type Std struct {
 	NoColor    bool                       // the user wants none (NO_COLOR, TERM=dumb)
 	ReadSecret func(prompt string) (string, error)
 	Firewall   *firewall.System // the packet filters; nil = this machine's
+	Services   *service.Manager // the service manager; nil = this machine's
 	IsProcess  bool             // this is the whole process: signals, umask and daemonising are ours to handle
 }
 
@@ -69,7 +71,9 @@ func OS() Std {
 // env is what commands share.
 type env struct {
 	Std
-	began bool // a native command has begun to work
+	began   bool     // a native command has begun to work
+	words   []string // of a native command, after its name
+	listens func()   // nil, or to be told when serve listens
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the

@@ -454,7 +454,7 @@ func (e *env) firewallApply(ctx context.Context, o *firewallOptions, sys firewal
 		}
 	}
 	if err == nil && len(shut) > 0 {
-		return &codeError{code: exitMissed, err: fmt.Errorf("firewall: not open after the change: %s", strings.Join(shut, "; "))}
+		return &codeError{code: exitMissed, err: fmt.Errorf("firewall: %d of the ranges are not open after the change: %s", len(shut), shut[0])}
 	}
 	return err
 }

@@ -40,6 +40,7 @@ type serveOptions struct {
 	quiet, json bool
 
 	openFirewall bool
+	service      serviceOptions
 }
 
 const serveLong = `Answer iperf3 (3.1 … 3.21) and fullbore clients, many at once, until interrupted (exit code 0).
@@ -65,7 +66,7 @@ func newServeCmd(e *env) *cobra.Command {
 		Long:    serveLong,
 		Example: serveExample,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return e.runServe(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return e.serveOrService(cmd, o) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.listen, "listen", nil, "ADDR:PORT or :PORT or :FIRST-LAST; repeatable (default :5201)")
@@ -95,6 +96,7 @@ func newServeCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print one JSON document per test instead of a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no line per test")
 	f.BoolVar(&o.untilStdin, "until-stdin-closes", false, "end when standard input closes")
+	o.service.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
 	if flag := f.Lookup("until-stdin-closes"); flag != nil {
@@ -230,6 +232,7 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 	if !o.json {
 		fmt.Fprintf(e.Out, "fullbore %s %s%s (iperf3 and fullbore clients; Ctrl-C ends)\n", Version, readyPrefix, strings.Join(names, ", "))
 	}
+	e.tellManager(ctx)
 	if o.untilStdin {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)

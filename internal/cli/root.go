@@ -54,6 +54,9 @@ const rootExit = `Exit codes: 0 done and passed, 1 a limit was missed, 2 inconcl
 func (e *env) native(ctx context.Context, args []string) int {
 	root := e.root()
 	root.SetArgs(args)
+	if len(args) > 0 {
+		e.words = args[1:]
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
