@@ -93,6 +93,9 @@ func (p Planner) Next(history []method.Done) (method.Step, bool) {
 		}
 	}
 	c := NewCase(history, p.Facts)
+	if p.Budget.Name == "quick" && p.decided(c) {
+		return method.Step{}, false
+	}
 	for _, s := range p.candidates(c) {
 		if s != nil && !names[s.Name] && spent+s.Length() <= p.Budget.Total {
 			if c.Idle.rtt >= longTrip && s.Plan.Transport != plan.UDP && s.Plan.BlockSize == 0 {
@@ -102,6 +105,20 @@ func (p Planner) Next(history []method.Done) (method.Step, bool) {
 		}
 	}
 	return method.Step{}, false
+}
+
+// decided reports that each direction has a cause, or is full, beyond doubt: a quick
+// diagnosis ends there.
+func (p Planner) decided(c *Case) bool {
+	vs := Judge(c.History, p.Facts)
+	for _, l := range p.legs(c) {
+		if l.one() == nil || !slices.ContainsFunc(vs, func(v result.Verdict) bool {
+			return !v.Note && v.Certainty == Proven && (v.Direction == string(l.dir) || v.Direction == "both")
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // Pages that are handed to the kernel without a copy count little against a send buffer:
@@ -332,7 +349,7 @@ func (p Planner) afterHalf(c *Case, l *leg) (out []*method.Step) {
 		}
 		return out
 	}
-	if p.Budget.Police > 0 && !queued(c, of) {
+	if p.Budget.Police > 0 && unqueued(c, of) {
 		out = append(out, p.police(l)...)
 	}
 	return out

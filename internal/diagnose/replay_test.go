@@ -25,9 +25,16 @@ var (
 	record = flag.String("record", "", "folder of documents of diagnose --json to keep, compacted, under testdata/runs")
 )
 
+// loaded keeps what was read: nothing that judges changes it. Tests here do not run in
+// parallel.
+var loaded = map[string]*result.Report{}
+
 // load reads a recorded diagnosis.
 func load(t *testing.T, file string) *result.Report {
 	t.Helper()
+	if rep := loaded[file]; rep != nil {
+		return rep
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +48,7 @@ func load(t *testing.T, file string) *result.Report {
 	if err := json.NewDecoder(z).Decode(rep); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
+	loaded[file] = rep
 	return rep
 }
 

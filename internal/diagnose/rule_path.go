@@ -32,7 +32,7 @@ func full(c *Case) (out []result.Verdict) {
 		if atTheEnds(c, l, one) {
 			continue
 		}
-		if half, f := l.find("half"), l.lossy(); half != nil && f != nil && stays(half, f) && !queued(c, one) {
+		if half, f := l.find("half"), l.lossy(); half != nil && f != nil && stays(half, f) && unqueued(c, one) {
 			continue
 		}
 		m := l.many()
@@ -45,7 +45,7 @@ func full(c *Case) (out []result.Verdict) {
 		if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m)) {
 			continue
 		}
-		if policed(c, l) || !queued(c, one) && carried(c, l) > best.rate*(1+moved) {
+		if policed(c, l) || unqueued(c, one) && carried(c, l) > best.rate*(1+moved) {
 			continue // something else holds TCP below it
 		}
 		out = append(out, c.fullVerdict(l, one, PathFull, 0))
@@ -138,6 +138,10 @@ func (c *Case) queueValues(v *result.Verdict, f *flow) {
 	put(v, "queue", most, "s")
 	put(v, "queue_bytes", most*f.wire(f.rate)/8, "bytes")
 	put(v, "queue_typical", typical, "s")
+	if f.rise == nil {
+		say(v, "under this load TCP's round trip was %s longer than the empty path's (%s): a queue of about %s", ms(most), ms(c.Idle.rtt), size(most*f.wire(f.rate)/8))
+		return
+	}
 	say(v, "under this load small packets waited %s (typical) to %s (p99) longer than on the empty path (round trip %s): a queue of up to %s", ms(typical), ms(most), ms(c.Idle.rtt), size(most*f.wire(f.rate)/8))
 }
 
@@ -187,7 +191,7 @@ func standingQueue(c *Case) (out []result.Verdict) {
 func shallow(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, best := l.one(), l.best()
-		if one == nil || !one.usable() || atTheEnds(c, l, one) || !vanishedAt(l) || queued(c, one) || policed(c, l) {
+		if one == nil || !one.usable() || atTheEnds(c, l, one) || !vanishedAt(l) || !unqueued(c, one) || policed(c, l) {
 			continue
 		}
 		most := max(best.rate, carried(c, l))

@@ -57,8 +57,9 @@ func (c *Case) policed(l *leg, one *flow, a method.PoliceAnswer, h []method.Done
 	put(&v, "rtt", c.Idle.rtt, "s")
 	say(&v, "1 stream of TCP: %s, %s retransmitted", rate(one.rate), percent(one.ratio))
 	if a.Verdict == method.Policer {
-		put(&v, "bucket", a.Bucket, "bytes")
-		v.Summary = fmt.Sprintf("%s: a policer drops what is above %s (bucket about %s): TCP gets %s.", c.way(l.dir), rate(a.Rate), size(a.Bucket), rate(one.rate))
+		bucket := a.Bucket * (payload + header) / payload // whole packets, as policers count
+		put(&v, "bucket", bucket, "bytes")
+		v.Summary = fmt.Sprintf("%s: a policer drops what is above %s (bucket about %s): TCP gets %s.", c.way(l.dir), rate(a.Rate), size(bucket), rate(one.rate))
 		if a.Rate > one.rate*(1+same) {
 			reach(&v, a.Rate)
 		}
@@ -103,10 +104,10 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 	// A bottleneck with a short buffer lets several streams carry more than one; a policer
 	// gives one and four the same, and neither has a queue.
 	m := l.many()
-	flat := m != nil && m.rate < (1+same)*one.rate && !queued(c, m)
+	flat := m != nil && m.rate < (1+same)*one.rate && unqueued(c, m)
 	code := ""
 	switch {
-	case vanishedAt(l) && !queued(c, one) && (bucket > 0 || flat):
+	case vanishedAt(l) && unqueued(c, one) && (bucket > 0 || flat):
 		code = Policer
 	case bucket > 0 && queued(c, one) && steady(one):
 		code = Shaper

@@ -67,6 +67,12 @@ func queued(c *Case, f *flow) bool {
 	return known && typical >= max(0.0005, c.Idle.rtt/20) && most >= max(0.002, c.Idle.rtt/4)
 }
 
+// unqueued reports that it is known that no queue stood: what nobody measured is no sign.
+func unqueued(c *Case, f *flow) bool {
+	_, _, known := f.queue(c)
+	return known && !queued(c, f)
+}
+
 // carried is the largest rate of UDP that came through without loss, 0 when none did.
 func carried(c *Case, l *leg) (most float64) {
 	for _, d := range c.History {
@@ -84,7 +90,7 @@ func carried(c *Case, l *leg) (most float64) {
 // several streams have several windows, and carried no more, though no queue stood.
 func slowReader(c *Case, l *leg) bool {
 	one, m := l.one(), l.many()
-	return one != nil && m != nil && one.windowBound() && m.windowBound() && m.rate < (1+moved)*one.rate && !queued(c, one)
+	return one != nil && m != nil && one.windowBound() && m.windowBound() && m.rate < (1+moved)*one.rate && unqueued(c, one)
 }
 
 // heldUnseen reports, where the sender's kernel does not tell what it waits for (a plain

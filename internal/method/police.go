@@ -180,8 +180,8 @@ func PhaseOf(run *result.Run, d result.Direction) (PolicePhase, bool) {
 			continue
 		}
 		for _, s := range r.Sums {
-			if s.Direction != d || s.Stop <= s.Start {
-				continue
+			if s.Direction != d || s.Stop <= s.Start || run.Test.Duration > 0 && s.Stop > run.Test.Duration {
+				continue // what comes later is the wait for the last datagrams
 			}
 			x := row{start: s.Start, stop: s.Stop, bps: s.BPS}
 			if s.Lost != nil {

@@ -28,6 +28,9 @@ var short = []struct{ family, file string }{
 	{"starved receiver", "udp-starved-up"},
 	{"iperf3 at the far end", "udp-iperf3-server-down"},
 	{"iperf3 at the near end", "udp-iperf3-client-up"},
+	{"diagnosis: window", "diagnose-quick-window"},
+	{"diagnosis: nothing is wrong", "diagnose-quick-clean"},
+	{"diagnosis: loss", "diagnose-quick-loss"},
 }
 
 // program is the program under test.
