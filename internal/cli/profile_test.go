@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fullbore-net/fullbore/internal/explain"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -97,6 +98,9 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("profile %q: the name twice, no title or no stage", p.name)
 		}
 		seen[p.name] = true
+		if len(explain.Lookup("profile-"+p.name)) == 0 {
+			t.Errorf("profile %s has no topic profile-%s in package explain", p.name, p.name)
+		}
 		o := &testOptions{}
 		cmd := newTestCmd(&env{})
 		cmd.ResetFlags()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -224,6 +225,10 @@ func (r Recipe) CheckNotes(e *End) error {
 	if e.Role == plan.NTTTCPReceiver {
 		want = r.ReceiverSays
 	}
+	if r.UDP {
+		what := map[plan.NTTTCPRole]string{plan.NTTTCPReceiver: "the result is what was received here", plan.NTTTCPSender: "this end's figures are the load that was offered"}
+		want = append(slices.Clone(want), what[e.Role])
+	}
 	var errs []error
 	for _, w := range want {
 		if !strings.Contains(e.Stderr, w) {
@@ -232,7 +237,7 @@ func (r Recipe) CheckNotes(e *End) error {
 	}
 	for l := range strings.Lines(strings.ReplaceAll(e.Stderr, "\r\n", "\n")) {
 		known := r.Unsynced && strings.HasPrefix(l, "ntttcp: warning: ")
-		for _, w := range append(r.MaySay, want...) {
+		for _, w := range slices.Concat(r.MaySay, want) {
 			known = known || strings.Contains(l, w)
 		}
 		if !known || !strings.HasPrefix(l, "ntttcp: ") {

@@ -80,7 +80,21 @@ const (
 )
 
 // All are the recipes.
-func All() []Recipe { return slices.Concat(basic(), words(), azure()) }
+func All() []Recipe { return slices.Concat(basic(), words(), azure(), others()) }
+
+// others are lines of operations handbooks, and Microsoft's own advice for fast links.
+func others() []Recipe {
+	overlaps := []string{"-a: calls that overlap"}
+	return []Recipe{
+		{ID: "S1", Receiver: linux("-r -P 8 -t 30"), Sender: linux("-s 10.0.0.5 -P 8 -t 30"), Streams: 32, Serve: true, Originals: true},
+		{ID: "S1", Note: "UDP", Receiver: linux("-r -u"), Sender: linux("-s 10.0.0.5 -u"), Streams: 64, UDP: true, SenderSays: []string{saysUDP}, Serve: true},
+		{ID: "S2", Receiver: windows("-r -m 8,*,10.0.0.5 -t 60"), Sender: windows("-s -m 8,*,10.0.0.5 -t 60"), Streams: 8, Serve: true, Originals: true},
+		{
+			ID: "M1", Receiver: windows("-r -m 8,*,10.0.0.5 -a 6 -rb 2M -t 15"), Sender: windows("-s -m 8,*,10.0.0.5 -a 2 -t 15"), Streams: 8, Serve: true,
+			ReceiverSays: overlaps, SenderSays: overlaps,
+		},
+	}
+}
 
 // basic are rows N1 to N10.
 func basic() []Recipe {
@@ -101,6 +115,10 @@ func basic() []Recipe {
 		{
 			ID: "N3", Receiver: linux("-r -m 1,0,10.0.0.5 -P 8 -t 60"), Sender: linux("-s -m 1,0,10.0.0.5 -P 8 -t 60"), Streams: 8,
 			ReceiverSays: pinned, SenderSays: pinned, Serve: true, Originals: true,
+		},
+		{
+			ID: "N3", Note: "typed on Windows", Receiver: windows("-r -m 1,0,10.0.0.5 -P 8 -t 60"), Sender: windows("-s -m 1,0,10.0.0.5 -P 8 -t 60"), Streams: 1,
+			ReceiverSays: says(saysBase + "8; for 8 streams give -m 8,*,10.0.0.5; Linux senders"), SenderSays: says(saysBase + "8; for 8 streams give -m 8,*,10.0.0.5"), Originals: true,
 		},
 		{
 			ID: "N4", Receiver: linux("-r -u -m 1,0,10.0.0.5 -P 4 -t 30"), Sender: linux("-s -u -m 1,0,10.0.0.5 -P 4 -t 30"), Streams: 4, UDP: true,
