@@ -24,7 +24,7 @@ var practice = []Topic{
 	},
 	{
 		Word: "rule-udp",
-		Text: "Never without a rate. First 80 % of the link as a baseline, then up to where loss begins; on 1 Gbit/s that is about 950 Mbit/s of payload. 1400 bytes where tunnels (VXLAN, IPsec) may be on the path; small packets (200 bytes) for what routers and firewalls can do. Loss above 0.1 to 0.5 % is the line or its buffers. Jitter above 10 ms is bad for voice; jitter that climbs while TCP looks fine is a starved queue class. NTTTCP has no rate for UDP and no loss figure: its sender counts what the host took, and loss is what the two reports differ by.",
+		Text: "Never without a rate. First 80 % of the link as a baseline, then up to where loss begins; on 1 Gbit/s that is about 950 Mbit/s of payload. 1400 bytes where tunnels (VXLAN, IPsec) may be on the path; small packets (200 bytes) for what routers and firewalls can do. Loss above 0.1 to 0.5 % is the line or its buffers. Jitter above 10 ms is bad for voice; jitter that climbs while TCP looks fine is a starved queue class. NTTTCP sends UDP as fast as the host can unless it is given a rate (-B on Linux, -thr for each thread on Windows), and has no loss figure: its sender counts what the host took, and loss is what the two reports differ by.",
 		Do:   "fullbore test HOST -u -b 80% says what was lost and by whom.", See: []string{"layers", "grade", "loss"},
 	},
 	{

@@ -153,7 +153,9 @@ func TestShort(t *testing.T) {
 		{linux("-r"), "-r -t 2"},
 		{linux("-s -m 4,*,h -t 300"), "-s -m 4,*,h -t 2"},
 		{linux("-s h -t 1 -W 2"), "-s h -t 1 -W 2"},
-		{linux("-s h -n 4"), "-s h -n 4 -t 2"},
+		{linux("-s 10.0.0.5 -n 4"), "-s 10.0.0.5 -n 4 -t 2"},
+		{windows("-r"), "-r -t 2"},
+		{windows("-r -m 4,*,10.0.0.5"), "-r -m 4,*,10.0.0.5"},
 		{windows("-s -m 4,*,h -n 300 -l 64K"), "-s -m 4,*,h -n 300 -l 64K"},
 		{windows("-s -m 4,*,h -T 60 -ns"), "-s -m 4,*,h -T 2 -ns"},
 	} {

@@ -235,9 +235,7 @@ func (l Line) Short(seconds int) Line {
 	words := strings.Fields(l.Words)
 	timed := false
 	for i, w := range words {
-		w = strings.ToLower(w)
-		timed = timed || w == "-n" && l.Dialect == plan.NTTTCPWindows
-		if w != "-t" || i+1 == len(words) {
+		if !strings.EqualFold(w, "-t") || i+1 == len(words) {
 			continue
 		}
 		timed = true
@@ -245,7 +243,7 @@ func (l Line) Short(seconds int) Line {
 			words[i+1] = strconv.Itoa(seconds)
 		}
 	}
-	if !timed {
+	if inv, err := l.Plan(); !timed && err == nil && inv.Plan.NTTTCP.Buffers == 0 {
 		words = append(words, "-t", strconv.Itoa(seconds))
 	}
 	return Line{l.Dialect, strings.Join(words, " ")}
