@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -477,11 +476,3 @@ const (
 	// same is the most that rates may differ by which are called the same.
 	same = 0.08
 )
-
-// ratioOf guards a division.
-func ratioOf(a, b float64) float64 {
-	if b <= 0 {
-		return math.Inf(1)
-	}
-	return a / b
-}

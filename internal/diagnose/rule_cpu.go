@@ -128,6 +128,14 @@ func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) resul
 			v.Certainty = Proven
 		}
 	}
+	for _, n := range one.run.Notices {
+		if n.Code == conclude.CompetingLoad && n.End == end && load <= 1 {
+			// Whose time it was cannot be told apart: no intervention of ours proves it.
+			v.Certainty = weaker(v.Certainty, Likely)
+			say(&v, "%s", n.Text)
+			advise(&v, fmt.Sprintf("on %s: stop what else runs there (top), and repeat", c.host(end)))
+		}
+	}
 	reach(&v, goal)
 	c.adviseCPU(&v, l, end, load, core)
 	v.Summary = fmt.Sprintf("%s: %s of %s, which %s, is the limit: %s.", c.way(l.dir), what, c.host(end), role, rate(one.rate))
