@@ -112,7 +112,7 @@ func (o *firewallOptions) changeFlags(f *pflag.FlagSet) {
 
 // serve is the server whose ports are meant.
 func (o *firewallOptions) serve() (plan.Serve, error) {
-	so := serveOptions{listen: o.listen, allow: o.allow, facts: "basic"}
+	so := serveOptions{listen: o.listen, allow: o.allow, facts: "basic", noNTTTCP: true}
 	s, err := so.resolve()
 	if err != nil {
 		return s, err

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +37,8 @@ type serveOptions struct {
 	ipv4, ipv6  bool
 	copyMode    bool
 	noNTTTCP    bool
+	ntttcpBase  int
+	ntttcpPorts int
 	untilStdin  bool
 	quiet, json bool
 
@@ -43,8 +46,12 @@ type serveOptions struct {
 	service      serviceOptions
 }
 
-const serveLong = `Answer iperf3 (3.1 … 3.21) and fullbore clients, many at once, until interrupted (exit code 0).
+const serveLong = `Answer iperf3 (3.1 … 3.21), NTTTCP and fullbore clients, many at once, until interrupted (exit code 0).
 One line is printed per test.
+
+NTTTCP senders of Linux and of Windows are served without any option: with and
+without synchronising (-N, -ns), over TCP and UDP, up to 16 ports (-P 16, -m 16,*,HOST).
+NTTTCP has no login, so its ports are closed when one is required.
 
 Nothing is sent to anyone who did not connect first, and streams are taken only
 from the address of their control connection. Bound what a client may do with
@@ -54,6 +61,7 @@ const serveExample = `  fullbore serve
   fullbore serve --listen :5201-5210
   fullbore serve --listen 192.0.2.1:5201 --listen [2001:db8::1]:5201
   fullbore serve --allow 10.0.0.0/8 --max-tests 4 --max-rate 2G --max-time 60s
+  fullbore serve --ntttcp-ports 64      for NTTTCP senders with up to -P 64
   fullbore serve --exclusive            one test at a time, others are told "busy"
   fullbore serve --rsa-private-key key.pem --authorized-users users.csv`
 
@@ -62,7 +70,7 @@ func newServeCmd(e *env) *cobra.Command {
 	s := &o.serve
 	cmd := &cobra.Command{
 		Use:     "serve",
-		Short:   "Answer iperf3 and fullbore clients, many at once",
+		Short:   "Answer iperf3, NTTTCP and fullbore clients, many at once",
 		Long:    serveLong,
 		Example: serveExample,
 		Args:    cobra.NoArgs,
@@ -91,7 +99,9 @@ func newServeCmd(e *env) *cobra.Command {
 	f.StringVar(&o.facts, "facts", "basic", "what strangers may learn of this host: basic (OS, version, cores) or full")
 	f.IntSliceVarP(&s.Affinity, "affinity", "A", nil, "CPUs for the workers")
 	f.BoolVar(&o.copyMode, "copy", false, "read payload into memory as an application does")
-	f.BoolVar(&o.noNTTTCP, "no-ntttcp", false, "do not answer NTTTCP clients (this release answers none)")
+	f.BoolVar(&o.noNTTTCP, "no-ntttcp", false, "do not answer NTTTCP senders")
+	f.IntVar(&o.ntttcpBase, "ntttcp-base", plan.NTTTCPPort, "first data port of NTTTCP; the one below and those 1000 above are used too")
+	f.IntVar(&o.ntttcpPorts, "ntttcp-ports", plan.NTTTCPPorts, "data ports of NTTTCP: the most that a sender may ask for (-P)")
 	f.BoolVar(&o.openFirewall, "open-firewall", false, "let these ports through the packet filter while this runs (see: fullbore firewall)")
 	f.BoolVar(&o.json, "json", false, "print one JSON document per test instead of a line")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no line per test")
@@ -148,6 +158,11 @@ func (o *serveOptions) resolve() (plan.Serve, error) {
 	if !o.copyMode {
 		s.Send, s.Receive = plan.SendCheapest, plan.Discard
 	}
+	p, err := o.ntttcpPlan(s)
+	if err != nil {
+		return s, err
+	}
+	s.NTTTCP = p
 	if err := s.Validate(); err != nil {
 		return s, usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -210,10 +225,12 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 		ctx, stop = e.interruptible(ctx)
 		defer stop()
 	}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()}), OneSocket: e.oneSocket(), Slots: s.Slots()}
 	lns, err := e.listen(ctx, s)
 	if err != nil {
 		return err
 	}
+	doors, notes := e.listenNTTTCP(ctx, r, s)
 	if o.openFirewall {
 		shut, err := e.openFirewall(ctx, listeningOn(s, lns))
 		if err != nil {
@@ -229,8 +246,17 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 	for i, ln := range lns {
 		names[i] = ln.Addr().String()
 	}
+	if s.NTTTCP == nil && !o.noNTTTCP {
+		notes = append(notes, "NTTTCP senders are not served: a login is required, and NTTTCP has none")
+	}
+	for _, n := range notes {
+		fmt.Fprintln(e.Err, "fullbore:", n)
+	}
 	if !o.json {
 		fmt.Fprintf(e.Out, "fullbore %s %s%s (iperf3 and fullbore clients; Ctrl-C ends)\n", Version, readyPrefix, strings.Join(names, ", "))
+		if len(doors) > 0 {
+			fmt.Fprintln(e.Out, ntttcpLine(doors))
+		}
 	}
 	e.tellManager(ctx)
 	if o.untilStdin {
@@ -241,9 +267,8 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 			cancel()
 		}()
 	}
-	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()}), OneSocket: e.oneSocket()}
 	board := &serveBoard{e: e, o: o}
-	err = r.Serve(ctx, s, lns, board.newTest)
+	err = e.serveAll(ctx, doors, board.newTest, r, func(ctx context.Context) error { return r.Serve(ctx, s, lns, board.newTest) })
 	if ctx.Err() != nil {
 		return nil // a signal is the normal end of a server
 	}
@@ -286,8 +311,9 @@ func (h boardHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // serveBoard prints a line (or a document) per test.
 type serveBoard struct {
-	e *env
-	o *serveOptions
+	e  *env
+	o  *serveOptions
+	mu sync.Mutex // one line at a time
 }
 
 func (b *serveBoard) newTest(remote result.Addr) runner.Hooks {
@@ -313,6 +339,8 @@ func (l *serveLine) Event(ev result.Event) {
 }
 
 func (b *serveBoard) print(remote result.Addr, run *result.Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
 	case b.o.quiet:
 	case b.o.json:
@@ -324,16 +352,36 @@ func (b *serveBoard) print(remote result.Addr, run *result.Run) {
 	}
 }
 
+// clientOf names the program at the other end, "" = it did not say.
+func clientOf(run *result.Run) string {
+	w, n := run.Wire, run.NTTTCP
+	version := ""
+	if w != nil {
+		version = w.PeerVersion
+	}
+	switch {
+	case w != nil && w.Extension && n != nil:
+		return "fullbore " + version + ", NTTTCP"
+	case w != nil && w.Extension:
+		return "fullbore " + version
+	case n != nil && n.NoSync:
+		return "NTTTCP, not synchronised"
+	case n != nil && n.Dialect == string(plan.NTTTCPWindows):
+		return "NTTTCP for Windows"
+	case n != nil:
+		return "NTTTCP for Linux"
+	case version != "":
+		return "iperf3 " + version
+	}
+	return ""
+}
+
 // testLine is the one line per test in the server's output.
 func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", now.Format("2006-01-02 15:04:05"), remote.Host)
-	if w := run.Wire; w != nil && w.PeerVersion != "" {
-		name := "iperf3"
-		if w.Extension {
-			name = "fullbore"
-		}
-		fmt.Fprintf(&b, " (%s %s)", name, w.PeerVersion)
+	if who := clientOf(run); who != "" {
+		fmt.Fprintf(&b, " (%s)", who)
 	}
 	fmt.Fprintf(&b, " %s", run.Test.Transport)
 	if run.Test.ProbeOnly {

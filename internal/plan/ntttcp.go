@@ -83,6 +83,9 @@ type NTTTCP struct {
 	// port n to the original, also listens as Linux -P n does: data ports 5001 … 5000+n,
 	// sync port 5000. Where the first connection lands decides. 0 = it does not.
 	LinuxPorts int `json:"linux_ports,omitempty"`
+	// Public is a receiver to which nobody in particular is to come: each test takes the time
+	// that its sender wants, and ports that cannot be had are notices.
+	Public bool `json:"public,omitempty"`
 
 	NoSync      bool          `json:"no_sync,omitempty"`       // -N, -ns
 	MultiClient bool          `json:"multi_client,omitempty"`  // receiver -M: wait for the sender that is last
@@ -324,6 +327,7 @@ func (n *NTTTCP) faultsRole(bad func(cond bool, field string, v any, want string
 	bad(n.Last && (!sends || windows), "ntttcp.last", n.Last, "is a Linux sender's")
 	bad(n.LinuxPorts > 0 && (sends || !windows), "ntttcp.linux_ports", n.LinuxPorts, "is a Windows receiver's")
 	bad(windows && (n.Threads != 1 || n.Connections != 1), "ntttcp.threads_per_port", n.Threads, "must be 1, with 1 connection, in the Windows dialect")
+	bad(n.Public && (sends || n.PortSync), "ntttcp.public", n.Public, "is a receiver's without port_sync")
 	bad(n.PortSync && !windows, "ntttcp.port_sync", n.PortSync, "is of the Windows dialect")
 	bad(n.Buffers > 0 && !windows, "ntttcp.buffers", n.Buffers, "is of the Windows dialect")
 	bad(n.TransmitPackets > 0 && !sends, "ntttcp.transmit_packets", n.TransmitPackets, "is a sender's")

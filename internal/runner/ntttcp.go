@@ -95,6 +95,7 @@ func addrPort(ln net.Listener) netip.AddrPort {
 // dialect and transport too, of which a missing one is a notice. s.Listen are its addresses, each
 // at its first data port, one for each mapping where there are several; none = all of this
 // machine's at s.NTTTCP.Port. What a test without synchronisation does not need is not opened.
+// A public receiver needs its data ports only.
 func (r *Runner) ListenNTTTCP(ctx context.Context, s plan.Serve) (*NTTTCPSockets, []result.Notice, error) {
 	if s.NTTTCP == nil || s.NTTTCP.NTTTCP == nil {
 		return nil, nil, &result.Error{Code: "plan", Text: "no NTTTCP receiver was asked for"}
@@ -231,7 +232,7 @@ func (o *opener) open(p plan.Plan, l *ntttcp.Listeners) (err error) {
 		l.Sync, err = o.tcp(at.addr, plan.SyncPort(at.first))
 		switch {
 		case err == nil:
-		case windows:
+		case windows || n.Public:
 			l.Sync = nil
 			o.optional(err, "senders of the Linux dialect that synchronise")
 		default:
@@ -239,7 +240,7 @@ func (o *opener) open(p plan.Plan, l *ntttcp.Listeners) (err error) {
 		}
 	}
 	err = o.each(plan.NTTTCPTokenOffset, func(a netip.Addr, port int) error { return keep(&l.Tokens)(o.tcp(a, port)) })
-	if err != nil && !windows {
+	if err != nil && (!windows || n.Public) {
 		o.optional(err, "senders of the Windows dialect that synchronise")
 		ntttcp.Listeners{Tokens: l.Tokens}.Close()
 		l.Tokens, err = nil, nil
@@ -307,7 +308,7 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 	totals := r.totals(*s.NTTTCP)
 	defer totals.Close()
 	recv := &ntttcp.Receiver{
-		Config: ntttcp.ReceiverConfigOf(s), Tool: r.tool(), Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
+		Config: ntttcp.ReceiverConfigOf(s), Tool: r.tool(), Facts: r.facts(ctx), Now: r.Now, Log: r.Log, Slots: r.Slots,
 		NewTest: func(remote result.Addr) ntttcp.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {

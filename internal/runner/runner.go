@@ -35,6 +35,8 @@ type Runner struct {
 	Plain bool
 	// OneSocket makes servers keep one UDP socket for all streams (iperf3.Server.OneSocket).
 	OneSocket bool
+	// Slots bounds what runs at all servers of this Runner together; nil = each for itself.
+	Slots *plan.Slots
 	// Notices are said at the start of each run: what its caller decided for it.
 	Notices []result.Notice
 	// Totals is what else of this host an NTTTCP test counts over its measured time. Transport,

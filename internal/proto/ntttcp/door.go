@@ -65,9 +65,10 @@ func (r *Receiver) doorOf(peer netip.Addr) *door {
 	return d
 }
 
-// tidy forgets d when nothing of its address is here. r.mu is held.
+// tidy forgets d when nothing of its address is here; its address may have another door by then.
+// r.mu is held.
 func (r *Receiver) tidy(d *door) {
-	if len(d.pool) == 0 && len(d.tokens) == 0 && len(d.waiting) == 0 && len(d.datagrams) == 0 && d.linux == nil && d.windows == nil && !d.porter {
+	if r.doors[d.peer] == d && len(d.pool) == 0 && len(d.tokens) == 0 && len(d.waiting) == 0 && len(d.datagrams) == 0 && d.linux == nil && d.windows == nil && !d.porter {
 		delete(r.doors, d.peer)
 	}
 }

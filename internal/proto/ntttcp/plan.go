@@ -82,7 +82,7 @@ func ReceiverConfigOf(s plan.Serve) Config {
 	if s.MaxRate > 0 && (c.MaxRate == 0 || s.MaxRate < c.MaxRate) {
 		c.MaxRate = s.MaxRate
 	}
-	if !s.Exclusive && !s.OneOff { // many at once: each for the time that it wants
+	if many := !s.Exclusive && !s.OneOff; many || s.NTTTCP.NTTTCP.Public { // each for the time that it wants
 		c.Follow, c.Duration = true, 0
 	}
 	if s.Interval > 0 {

@@ -25,7 +25,10 @@ type caller struct {
 
 // newcomers: a sender's streams all show in the first moments of its test. One that shows later
 // is of another sender at the same address.
-const newcomers = 2 * time.Second
+const newcomers = time.Second
+
+// takes reports that a stream that shows now is t's. Receiver.mu is held.
+func (t *test) takes() bool { return t.tally == nil || time.Since(t.tally.t0) < newcomers }
 
 // maxUnsyncedUDP bounds the tests that nobody but datagrams speak for: anybody can write any
 // source address on them.
@@ -53,7 +56,7 @@ func (r *Receiver) tallyOf(ctx context.Context, f datagramFlow, local result.Add
 			}
 		}
 		for i := len(d.datagrams) - 1; i >= 0; i-- {
-			if t := d.datagrams[i]; full || t.tally == nil || time.Since(t.tally.t0) < newcomers {
+			if t := d.datagrams[i]; full || t.takes() {
 				return r.openTallyLocked(t)
 			}
 		}

@@ -23,6 +23,7 @@ type tally struct {
 	idle             time.Duration // so long a silence after the first datagram ends it; 0 = never
 	out              result.Sink
 	host             func() *result.HostSample
+	held             []*result.Interval // of the clock's goroutine: see emit
 
 	t0      time.Time
 	running atomic.Bool
@@ -287,14 +288,29 @@ func (t *tally) tick(now int64) (row *result.Interval, next int64) {
 	}
 	if t.idle > 0 {
 		if last := t.lastByte(); last > 0 {
-			if now >= last+int64(t.idle) {
+			if idle := int64(t.patience()); now >= last+idle {
 				t.fire(traffic.PeerClosed)
 			} else {
-				next = min(next, last+int64(t.idle))
+				next = min(next, last+idle)
 			}
 		}
 	}
 	return row, max(next, now+int64(time.Millisecond))
+}
+
+// dense is how many datagrams a second a sender sends at least whose silence ends its test early.
+const dense = 20
+
+// patience is how long a silence ends the test: the slower the sender the longer.
+func (t *tally) patience() time.Duration {
+	var packets int64
+	for _, s := range t.list {
+		packets += s.packets.Load()
+	}
+	if float64(packets) > dense*seconds(t.lastByte()) && packets > dense {
+		return min(t.idle, time.Second)
+	}
+	return t.idle
 }
 
 func (t *tally) lastByte() int64 {
@@ -314,6 +330,8 @@ func (t *tally) stop(now int64) {
 	t.stopped = max(now, 1)
 }
 
+// emit hands a row on. Where silence ends the test, rows of silence wait until there is one that
+// is none: those at the end are no part of it.
 func (t *tally) emit(row *result.Interval) {
 	if row == nil || t.out == nil {
 		return
@@ -321,6 +339,24 @@ func (t *tally) emit(row *result.Interval) {
 	if t.host != nil {
 		row.Host = t.host()
 	}
+	if t.idle > 0 && *row.Sums[0].Packets == 0 {
+		t.held = append(t.held, row)
+		if len(t.held) > maxHeld { // nothing came yet at all
+			t.held = t.held[1:]
+		}
+		return
+	}
+	for _, h := range t.held {
+		t.hand(h)
+	}
+	t.held = nil
+	t.hand(row)
+}
+
+// maxHeld bounds the rows of silence that are kept.
+const maxHeld = 1024
+
+func (t *tally) hand(row *result.Interval) {
 	t.out.Event(result.Event{Kind: result.KindInterval, End: result.Server, T: seconds(t.now()), Interval: row})
 }
 
@@ -384,7 +420,7 @@ func (t *tally) StopReceive(bool) {
 	select {
 	case <-t.fired:
 		if t.reason == traffic.PeerClosed { // the silence that told so is no part of the test
-			now = max(t.lastByte(), t.prevEnd())
+			now = max(t.lastByte(), t.origin)
 		}
 	default:
 	}

@@ -407,6 +407,8 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 		End: result.Server, Transport: plan.TCP, BlockSize: c.BlockSize, Interval: c.Interval, Receive: c.Receive,
 		Affinity: c.Affinity, MaxRate: c.MaxRate, MaxBytes: c.MaxBytes, Host: t.hooks.Host,
 	}
+	// A sender that nobody agreed with ends by closing, some time after its last byte.
+	cfg.Limited = s.endless() && t.kind != kindLinux
 	p.apply(&cfg)
 	c.calls(&cfg)
 	if hand := t.hooks.OnMessage; hand != nil {

@@ -248,6 +248,12 @@ func TestConfigOf(t *testing.T) {
 	if !c.Follow || c.MaxRate != 5 || c.MaxTests != 3 || c.Validate(false) != nil {
 		t.Errorf("%+v: %v", c, c.Validate(false))
 	}
+	public := own
+	n := *own.NTTTCP
+	n.Public, public.NTTTCP = true, &n
+	if c = ReceiverConfigOf(plan.Serve{NTTTCP: &public, Exclusive: true}); !c.Follow || c.Validate(false) != nil {
+		t.Errorf("%+v: %v", c, c.Validate(false))
+	}
 	c = ReceiverConfigOf(plan.Serve{NTTTCP: &own, OneOff: true})
 	if c.Follow || c.Duration != time.Minute || c.Validate(false) != nil {
 		t.Errorf("%+v: %v", c, c.Validate(false))
