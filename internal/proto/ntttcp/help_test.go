@@ -121,6 +121,12 @@ type fixture struct {
 // serve starts a receiver with c. Its sync port and data ports are unrelated numbers; see dial.
 func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 	t.Helper()
+	return serveBoth(t, c, c.Transport == "udp", c.Transport != "udp", change)
+}
+
+// serveBoth is serve with the data ports of either transport, or both.
+func serveBoth(t testing.TB, c Config, udp, tcp bool, change func(*Receiver)) *fixture {
+	t.Helper()
 	c.Ports = max(c.Ports, 1)
 	c.Interval = beat / 4
 	f := &fixture{r: &Receiver{Config: c, Timeouts: quick(), second: beat}, served: make(chan error, 1)}
@@ -152,9 +158,10 @@ func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 		f.lns.Sync = listen()
 	}
 	for range c.Ports {
-		if c.Transport == "udp" {
+		if udp {
 			f.lns.Packets = append(f.lns.Packets, listenUDP(t, host))
-		} else {
+		}
+		if tcp {
 			f.lns.Data = append(f.lns.Data, listen())
 		}
 		f.lns.Tokens = append(f.lns.Tokens, listen())

@@ -266,6 +266,9 @@ func (t *test) gathered(now time.Time) (done bool, left time.Duration, why strin
 	}
 	if len(missing) == 0 { // but who connected may not be seen yet
 		quiet := r.to.Settle - now.Sub(last)
+		if t.doubtful {
+			quiet = doubt*r.to.Settle - now.Sub(last)
+		}
 		return quiet <= 0, quiet, ""
 	}
 	patience := r.to.Turn - now.Sub(last)
@@ -279,6 +282,10 @@ func (t *test) gathered(now time.Time) (done bool, left time.Duration, why strin
 	return false, min(left, max(patience, time.Millisecond)), ""
 }
 
+// doubt is how many Settles without anything new show that no connection is of a sender that does
+// not synchronise: its data would have come.
+const doubt = 25
+
 // check gives back what shows to be of a sender that does not synchronise, and ends the set-up
 // of one whose connection has ended.
 func (t *test) check(s seen) (why string) {
@@ -287,6 +294,7 @@ func (t *test) check(s seen) (why string) {
 	defer r.mu.Unlock()
 	for _, a := range s.data {
 		a.data = true
+		t.lastCame = time.Now()
 		t.conns = slices.DeleteFunc(t.conns, func(x *arrival) bool { return x == a })
 		d := r.doorOf(peerOf(a.nc))
 		d.pool = append(d.pool, a)

@@ -149,8 +149,7 @@ func (r *Receiver) unsynced(d *door) []*arrival {
 			both = append(both, a)
 		}
 	}
-	alone := r.c.Exclusive || r.c.OneOff // nobody else's would be served
-	if alone && len(with) > 0 || !even(with) && even(both) {
+	if r.alone() && len(with) > 0 || !even(with) && even(both) {
 		with = both
 	}
 	for _, a := range with {
