@@ -54,8 +54,8 @@ func application(c *Case) (out []result.Verdict) {
 			out = append(out, c.reader(l, one))
 			continue
 		}
-		if !idleSender(one) {
-			continue
+		if !idleSender(one) || c.loopback() && hottest(one.run, result.Client).busy >= busyWorker {
+			continue // without a processor a program looks like one with nothing to do
 		}
 		core := hottest(one.run, l.dir.Sender())
 		v := draft(Application, Likely, l, one)

@@ -84,11 +84,12 @@ func (c *Case) target() string {
 // again is a command of fullbore test in a direction.
 func (c *Case) again(d result.Direction, words string) string {
 	target := c.target()
-	if c.loopback() {
+	self := c.loopback() && c.extended() // a server of ours on a port of the moment
+	if self {
 		target = "self"
 	}
 	port := ""
-	if run := c.first(); run != nil && run.Test.Port != 0 && run.Test.Port != 5201 && !c.loopback() {
+	if run := c.first(); run != nil && run.Test.Port != 0 && run.Test.Port != 5201 && !self {
 		port = fmt.Sprintf(" -p %d", run.Test.Port)
 	}
 	return strings.TrimSpace(fmt.Sprintf("fullbore test %s%s --%s %s", target, port, d, words))
