@@ -316,6 +316,9 @@ func (t *test) nothing(ctx context.Context, why stop, err error) error {
 	case why == stopPeer:
 		return &result.Error{Code: "sender-interrupted", Remote: true, Reported: true, Text: "the sender ended the test before any data came"}
 	}
+	if why == stopGone {
+		return &result.Error{Code: "peer-vanished", Remote: true, Text: "the sender disappeared before any data came"}
+	}
 	return &result.Error{
 		Code: "no-data", Remote: true,
 		Text: "the sender began the test, but no data came: do both ends use the same ports and the same transport (TCP or UDP)?",
@@ -333,15 +336,21 @@ func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
 	if t.openTally(len(r.data) == 0 || c.Transport == plan.UDP && len(r.lns.Packets) > 0) {
 		return 0, nil
 	}
-	limit := r.to.Setup
+	limit := r.to.Silence
 	if !s.endless() {
-		limit = s.cycle()
+		limit = min(limit, s.cycle())
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
+	hold := time.NewTimer(r.to.Turn / 2) // then it is no longer its connections that come
+	defer hold.Stop()
+	var left <-chan time.Time // its senders have gone, and with them their data
 	for {
 		t.mu.Lock()
 		counting := t.tally != nil
+		if left == nil && len(t.members) > 0 && t.gone >= len(t.members) {
+			left = time.After(r.to.Stale)
+		}
 		t.mu.Unlock()
 		r.mu.Lock()
 		n, waiting := len(t.conns), 0
@@ -370,6 +379,10 @@ func (t *test) awaitData(ctx context.Context, s schedule) (stop, error) {
 		}
 		select {
 		case <-t.came:
+		case <-hold.C:
+			r.forget(t)
+		case <-left:
+			return stopGone, nil
 		case <-timer.C:
 			return stopDone, nil
 		case <-t.stop:
@@ -479,8 +492,10 @@ func (t *test) fault(ctx context.Context, p *phase, why stop, err error, complet
 		return &result.Error{Code: "peer-vanished", Remote: true, Text: fmt.Sprintf("nothing came for %v: the sender, or the path from it, has stopped", t.r.to.Silence)}
 	case stopGone:
 		switch {
-		case complete || parted || p.s.endless() && !synced:
+		case complete || parted:
 			return nil
+		case p.s.endless() && !synced && (allOrderly(all) || t.r.c.Message == traffic.RoundTrip): // its end is the test's
+			return p.vanished(all, "the sender")
 		case !synced && allOrderly(all):
 			t.out.notice(result.Notice{
 				Code: "sender-shorter", Level: result.Warn,
