@@ -16,19 +16,12 @@ func busyMain(cpu int) error {
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("lab: run on processor %d: %w", cpu, err)
 	}
-	for {
-		// One that did only this could not be told from one that hangs; and it must let the
-		// runtime stop it.
-		spin(1 << 20)
-	}
-}
-
-//go:noinline
-func spin(n int) (x uint64) {
-	for range n {
+	for x := uint64(1); ; {
 		x = x*6364136223846793005 + 1442695040888963407
+		if x == 0 { // never: the generator of Knuth's MMIX, from 1, does not come by 0 for ages
+			return nil
+		}
 	}
-	return x
 }
 
 // keepBusy starts a program in the namespace that keeps a processor busy.
