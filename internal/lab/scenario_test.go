@@ -435,8 +435,8 @@ func TestReadmeExamples(t *testing.T) {
 		}
 		all = append(all, s)
 	}
-	if len(all) != 4 {
-		t.Fatalf("%d examples, want 4", len(all))
+	if len(all) != 5 {
+		t.Fatalf("%d examples, want 5", len(all))
 	}
 	if s := all[0]; s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
 		t.Errorf("read as %+v", s)
@@ -445,10 +445,13 @@ func TestReadmeExamples(t *testing.T) {
 	if f.Jitter.Most == 0 || f.Reorder.Packets == 0 || f.Duplicate == 0 || f.Bursts.BadToGood == 0 || f.Outage.For == 0 || f.Hole == 0 || len(all[1].Expect.UDP) != 1 {
 		t.Errorf("read as %+v", all[1])
 	}
-	if s := all[3]; s.Path.Plain() || s.Path.Boxes[0].MTU == 0 || s.Hosts["server"].CPU == 0 || len(s.Traffic) != 1 || len(s.Expect.Truth) != 4 {
+	if len(all[2].Expect.Diagnosis) != 2 {
+		t.Errorf("read as %+v", all[2])
+	}
+	if s := all[4]; s.Path.Plain() || s.Path.Boxes[0].MTU == 0 || s.Hosts["server"].CPU == 0 || len(s.Traffic) != 1 || len(s.Expect.Truth) != 4 {
 		t.Errorf("read as %+v", s)
 	}
-	if s := all[2]; len(s.Pauses) != 1 || len(s.Expect.NFT) != 1 || len(s.Expect.SNMP) != 1 {
+	if s := all[3]; len(s.Pauses) != 1 || len(s.Expect.NFT) != 1 || len(s.Expect.SNMP) != 1 {
 		t.Errorf("read as %+v", s)
 	}
 }
