@@ -24,6 +24,9 @@ type Config struct {
 	// sender never writes past MaxBytes, a receiver stops within one read of it.
 	MaxRate, MaxBytes int64
 
+	// Began is when the test began, where that is before Start: then it is t0, as what has come
+	// since waits to be received and will be counted. The zero value means Start.
+	Began          time.Time
 	Duration, Omit time.Duration // Duration counts from the end of Omit; 0 = no time rule
 	// Bytes and Blocks end the run when the flows of one direction together have moved
 	// so much since the end of Omit. Senders stop by themselves after whole blocks:

@@ -247,13 +247,19 @@ func (e *Engine) paced(send bool) bool {
 // trimOnce: the first test of a process comes after much that is never run again.
 var trimOnce = sync.OnceFunc(oshost.TrimCode)
 
-// Start begins the test: it is t0 of all times.
+// Start begins the test: it is t0 of all times, unless Config.Began is earlier.
 func (e *Engine) Start() {
 	if e.started.Load() {
 		return
 	}
 	trimOnce()
 	e.t0, e.mono = time.Now(), monotonic()
+	if ago := e.t0.Sub(e.cfg.Began); !e.cfg.Began.IsZero() && ago > 0 {
+		e.t0 = e.cfg.Began
+		if e.mono != nil {
+			*e.mono -= int64(ago)
+		}
+	}
 	e.senders.done, e.readers.done = make(chan struct{}), make(chan struct{})
 	for _, m := range e.movers {
 		if m.sends() {

@@ -408,8 +408,13 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 		notices = append(notices, ns...)
 	}
 	t.out.notices(notices)
-	s = s.late(time.Since(t.begun))
+	// What came since the cycle began waits in the sockets, and will be counted: so that time counts.
+	began := t.begun
+	if rest := s.late(time.Since(began)); rest.measured < 0 { // nothing is left to measure
+		s, began = rest, time.Time{}
+	}
 	p := newPhase(s, t.r.to.Silence, t.out)
+	p.began = began
 	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return t.r.thread(arrived[i].port) })
 	number(flows, views, ids)
 	head.Streams, head.Test.Streams = views, len(views)
@@ -418,7 +423,7 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	}
 	cfg := traffic.Config{
 		End: result.Server, Transport: plan.TCP, BlockSize: c.BlockSize, Interval: c.Interval, Receive: c.Receive,
-		Affinity: c.Affinity, MaxRate: c.MaxRate, MaxBytes: c.MaxBytes, Host: t.hooks.Host,
+		Affinity: c.Affinity, MaxRate: c.MaxRate, MaxBytes: c.MaxBytes, Host: t.hooks.Host, Began: began,
 	}
 	// A sender that nobody agreed with ends by closing, some time after its last byte.
 	cfg.Limited = s.endless() && t.kind != kindLinux
