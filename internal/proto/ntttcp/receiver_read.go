@@ -30,8 +30,10 @@ type source struct {
 
 // read hands the datagrams of one port to their tests. It ends when the socket is closed.
 func (r *Receiver) read(ctx context.Context, pc *osnet.PacketConn, port int) {
-	if _, err := pc.GrowReceive(udpRoom); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		r.log.Warn("receive buffer", "port", pc.LocalAddr().Port(), "err", err)
+	if r.c.Window == 0 { // a size that was asked for is on the socket already
+		if _, err := pc.GrowReceive(udpRoom); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			r.log.Warn("receive buffer", "port", pc.LocalAddr().Port(), "err", err)
+		}
 	}
 	in, err := osnet.NewPacketReceiver(pc, largestDatagram, udpBatch)
 	if err != nil {
