@@ -51,6 +51,7 @@ type SNMPExpect struct {
 	Document  string
 	Claim     Path
 	Tolerance float64 // of the truth, 0.02 = 2 %
+	Slack     int64   // and by so many it may be off besides
 	Least     int64   // the truth itself must be at least so much
 }
 
@@ -112,17 +113,18 @@ func readNFTExpect(r *reader, n ast.Node, at string) NFTExpect {
 
 func readSNMPExpect(r *reader, n ast.Node, at string) SNMPExpect {
 	e := SNMPExpect{Document: "client"}
-	least := 0
+	slack, least := 0, 0
 	r.mapping(n, at, map[string]handler{
 		"host":      r.hostName(&e.Host),
 		"counter":   r.text(&e.Counter),
 		"document":  r.oneOf(&e.Document, "client", "server"),
 		"claim":     parsed(r, &e.Claim, ParsePath),
 		"tolerance": r.percent(&e.Tolerance),
+		"slack":     r.integer(&slack, 0, math.MaxInt32),
 		"least":     r.integer(&least, 0, math.MaxInt32),
 	})
 	r.require(n, at, "host", "counter", "claim", "tolerance")
-	e.Least = int64(least)
+	e.Slack, e.Least = int64(slack), int64(least)
 	return e
 }
 
@@ -163,6 +165,11 @@ func (e *Expect) judgeCounts(p *Play) (reasons []string) {
 	for i := range e.NFT {
 		if err := e.NFT[i].judge(p, i); err != nil {
 			reasons = append(reasons, fmt.Sprintf("nft %s of the %s: %v", e.NFT[i].Counter, e.NFT[i].Host, err))
+		}
+	}
+	for i := range e.Retransmits {
+		if err := e.Retransmits[i].judge(p); err != nil {
+			reasons = append(reasons, fmt.Sprintf("retransmits %s: %v", e.Retransmits[i].Direction, err))
 		}
 	}
 	for i := range e.SNMP {
@@ -308,10 +315,17 @@ func (e *SNMPExpect) judge(p *Play, i int) error {
 	if err != nil {
 		return err
 	}
-	if math.Abs(claim-float64(real)) > e.Tolerance*float64(real) {
-		return fmt.Errorf("claimed %.0f, it grew by %d (want within %g %%)", claim, real, 100*e.Tolerance)
+	if math.Abs(claim-float64(real)) > e.Tolerance*float64(real)+float64(e.Slack) {
+		return fmt.Errorf("claimed %.0f, it grew by %d (want within %g %%%s)", claim, real, 100*e.Tolerance, more(e.Slack))
 	}
 	return nil
+}
+
+func more(slack int64) string {
+	if slack == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" + %d", slack)
 }
 
 func claimed(p *Play, document string, path Path) (float64, error) {

@@ -29,12 +29,13 @@ func udpPlay() *Play {
 			Series: truth.Series{Millis: []int64{100, 101}, Bytes: []int64{500, 900}},
 		},
 	}}
+	r.Directions[0].Repeats, r.Directions[1].Repeats = 50, 12
 	return &Play{
 		Link:   r,
 		Client: Result{Stdout: `{"in": 20, "out": 18, "lost": 2, "dup": 1, "late": 1, "extent": 2, "p50": 0.004, "p95": 0.009, "p99": 0.0092, "x": null, "bytes": 900, "s": 0.1, "e": 0.2, "zero": 0}`},
 		Server: Result{Stdout: `{"in": 10, "drops": 51}`},
 		NFT:    []link.Count{{Packets: 7, Bytes: 7*28 + 12*1400}, {Packets: 3, Bytes: 100}},
-		SNMP:   []int64{50, 0},
+		SNMP:   []int64{50, 0, 50},
 	}
 }
 
@@ -111,6 +112,10 @@ func TestJudgeCounters(t *testing.T) {
 			{Host: "server", Counter: "d", Document: "client", Claim: path("lost"), Slack: 1},
 		},
 		SNMP: []SNMPExpect{{Host: "server", Counter: "Udp.X", Document: "server", Claim: path("drops"), Tolerance: 0.02, Least: 50}},
+		Retransmits: []RetransmitExpect{
+			{Direction: "up", Document: "server", Claim: path("drops"), Tolerance: 0.02, Least: 50},
+			{Direction: "down", Document: "server", Claim: path("in"), Slack: 2},
+		},
 	}
 	if got := right.judgeCounts(udpPlay()); got != nil {
 		t.Errorf("right: %q", got)
@@ -123,13 +128,25 @@ func TestJudgeCounters(t *testing.T) {
 		SNMP: []SNMPExpect{
 			{Host: "server", Counter: "Udp.X", Document: "server", Claim: path("drops"), Tolerance: 0.01},
 			{Host: "client", Counter: "Udp.Y", Document: "server", Claim: path("drops"), Least: 1},
+			{Host: "server", Counter: "Udp.X", Document: "server", Claim: path("in"), Tolerance: 0.02, Slack: 2},
+		},
+		Retransmits: []RetransmitExpect{
+			{Direction: "up", Document: "server", Claim: path("drops"), Tolerance: 0.01},
+			{Direction: "up", Document: "server", Claim: path("drops"), Tolerance: 0.02, Least: 51},
+			{Direction: "down", Document: "server", Claim: path("none")},
+			{Direction: "down", Document: "server", Claim: path("in"), Slack: 1},
 		},
 	}
 	want := []string{
 		"nft c of the server: claimed 20, the rule counted 12",
 		"nft d of the router: client: there is no none",
+		"retransmits up: claimed 51, the link counted 50 (want within 1 % + 0)",
+		"retransmits up: the link counted 50, which is less than the 51 that there should be",
+		"retransmits down: server: there is no none",
+		"retransmits down: claimed 10, the link counted 12 (want within 0 % + 1)",
 		"Udp.X of the server: claimed 51, it grew by 50 (want within 1 %)",
 		"Udp.Y of the client: grew by 0, which is less than the 1 that there should be",
+		"Udp.X of the server: claimed 10, it grew by 50 (want within 2 % + 2)",
 	}
 	if diff := cmp.Diff(want, wrong.judgeCounts(udpPlay())); diff != "" {
 		t.Errorf("wrong (-want +got):\n%s", diff)

@@ -163,7 +163,9 @@ func (s *Scenario) unfit(p *Play, g grown) (reasons []string) {
 // to be.
 func (s *Scenario) unasked(r *LinkReport) (reasons []string) {
 	for i, name := range directionName {
-		if r.Unasked[i] > 0 && slices.ContainsFunc(s.Expect.UDP, func(u UDPExpect) bool { return u.Direction == name }) {
+		counted := slices.ContainsFunc(s.Expect.UDP, func(u UDPExpect) bool { return u.Direction == name }) ||
+			slices.ContainsFunc(s.Expect.Retransmits, func(e RetransmitExpect) bool { return e.Direction == name })
+		if r.Unasked[i] > 0 && counted {
 			reasons = append(reasons, fmt.Sprintf("%s: %d packets were lost unasked", name, r.Unasked[i]))
 		}
 	}

@@ -94,6 +94,8 @@ type Expect struct {
 	UDP     []UDPExpect
 	NFT     []NFTExpect
 	SNMP    []SNMPExpect
+	// Retransmits are claims about TCP, against what came to the link.
+	Retransmits []RetransmitExpect
 	// Truth is what must be true of the path and the machine themselves, that the scenario
 	// is about what it claims to be about: sentences about Play.Truth.
 	Truth []*Assertion
@@ -169,7 +171,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 	if len(r.errs) > 0 {
 		return nil, errors.Join(r.errs...)
 	}
-	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP)+len(s.Expect.Truth) > 0
+	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP)+len(s.Expect.Truth)+len(s.Expect.Retransmits) > 0
 	return s, nil
 }
 
@@ -196,6 +198,8 @@ func (s *Scenario) check(r *reader) {
 		r.fail(nil, "path", "belongs to topologies link and split only")
 	case !isLink && r.given["expect.goodput"]:
 		r.fail(nil, "expect.goodput", "belongs to topologies link and split only: nothing else knows the truth")
+	case !isLink && r.given["expect.retransmits"]:
+		r.fail(nil, "expect.retransmits", "belongs to topologies link and split only: nothing else knows the truth")
 	case !isLink && r.given["expect.udp"]:
 		r.fail(nil, "expect.udp", "belongs to topologies link and split only: nothing else knows the truth")
 	}
@@ -432,6 +436,9 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 	}
 	fields["diagnosis"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.Diagnosis = append(e.Diagnosis, readDiagnosis(r, n, at)) })
+	}
+	fields["retransmits"] = func(n ast.Node, at string) {
+		r.sequence(n, at, func(n ast.Node, at string) { e.Retransmits = append(e.Retransmits, readRetransmitExpect(r, n, at)) })
 	}
 	fields["snmp"] = func(n ast.Node, at string) {
 		r.sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })

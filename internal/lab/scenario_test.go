@@ -90,7 +90,10 @@ expect:
     - {host: client, counter: dropped, document: server, claim: c, payload: 1400, headers: 48, slack: 1}
     - {host: server, counter: dropped, claim: c}
   snmp:
-    - {host: server, counter: Udp.RcvbufErrors, document: server, claim: c, tolerance: 2%, least: 10}
+    - {host: server, counter: Udp.RcvbufErrors, document: server, claim: c, tolerance: 2%, slack: 3, least: 10}
+  retransmits:
+    - {direction: up, document: server, claim: c, tolerance: 2%, slack: 2, least: 10}
+    - {direction: down, claim: c}
 `
 
 func TestParseScenario(t *testing.T) {
@@ -161,7 +164,11 @@ func TestParseScenario(t *testing.T) {
 				{Host: "server", Counter: "dropped", Document: "client", Claim: mustPath(t, "c"), Headers: 28},
 			},
 			SNMP: []SNMPExpect{
-				{Host: "server", Counter: "Udp.RcvbufErrors", Document: "server", Claim: mustPath(t, "c"), Tolerance: 0.02, Least: 10},
+				{Host: "server", Counter: "Udp.RcvbufErrors", Document: "server", Claim: mustPath(t, "c"), Tolerance: 0.02, Slack: 3, Least: 10},
+			},
+			Retransmits: []RetransmitExpect{
+				{Direction: "up", Document: "server", Claim: mustPath(t, "c"), Tolerance: 0.02, Slack: 2, Least: 10},
+				{Direction: "down", Document: "client", Claim: mustPath(t, "c")},
 			},
 		},
 	}
@@ -438,7 +445,7 @@ func TestReadmeExamples(t *testing.T) {
 	if len(all) != 5 {
 		t.Fatalf("%d examples, want 5", len(all))
 	}
-	if s := all[0]; s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 {
+	if s := all[0]; s.Path.Links[0].QueueBytes != 700_000 || len(s.Expect.Client.JSON) != 3 || len(s.Expect.Goodput) != 1 || len(s.Expect.Retransmits) != 1 {
 		t.Errorf("read as %+v", s)
 	}
 	f := all[1].Path.Links[0].Faults

@@ -130,6 +130,9 @@ type Direction struct {
 	Flows []truth.Flow `json:"flows,omitempty"`
 	// Untracked is TCP payload of connections whose start was not seen.
 	Untracked int64 `json:"untracked_bytes,omitempty"`
+	// Repeats are TCP segments that came although what they carry had come before, when
+	// Config.Truth asks for them.
+	Repeats int64 `json:"repeated_segments,omitempty"`
 	// Datagrams are the UDP flows, when Config.Truth asks for them; Fragments, pieces of
 	// larger datagrams that are in none of them.
 	Datagrams []truth.Datagrams `json:"datagrams,omitempty"`

@@ -218,7 +218,7 @@ func (l *loop) freeze() frozen {
 		if d.truth != nil {
 			fz := d.truth.Freeze()
 			z.flows[i] = &fz
-			r.Untracked, r.Fragments = d.truth.Untracked(), d.truth.Fragments()
+			r.Untracked, r.Fragments, r.Repeats = d.truth.Untracked(), d.truth.Fragments(), d.truth.Repeats()
 		}
 	}
 	return z

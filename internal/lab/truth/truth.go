@@ -30,11 +30,14 @@ type Tracker struct {
 	datagrams      []*datagramFlow // in order of their first datagram
 	datagramsByKey map[flowKey]*datagramFlow
 	fragments      int64
+
+	offered map[flowKey]*offered
+	repeats int64
 }
 
 // NewTracker returns a tracker that has seen nothing.
 func NewTracker() *Tracker {
-	return &Tracker{byKey: map[flowKey]*flow{}, datagramsByKey: map[flowKey]*datagramFlow{}}
+	return &Tracker{byKey: map[flowKey]*flow{}, datagramsByKey: map[flowKey]*datagramFlow{}, offered: map[flowKey]*offered{}}
 }
 
 // flow is the state of one direction of one connection.
