@@ -17,6 +17,11 @@ var ntttcpNotices = []Topic{
 		Do:   "Give the sender -jm too, and both ends the same -l.",
 	},
 	{
+		Word: "budget-reached",
+		Text: "The receiver ended the test because no more may come: its server was started with a budget (--max-bytes, or --max-rate, to which nobody can hold a sender of datagrams).",
+		Do:   "Send at a lower rate (-B), or start the receiver with a larger budget.",
+	},
+	{
 		Word: "last-client-alone",
 		Text: "A sender was started as the last of several (-L), but the receiver does not wait for several (-M). The original refuses such a sender; here its test runs, with it alone.",
 		Do:   "Start the receiver with -M to run several senders at one time.",
@@ -57,6 +62,11 @@ var ntttcpNotices = []Topic{
 		Do:   "Start them a moment apart, or give each ports of its own (-p).",
 	},
 	{
+		Word: "sender-longer",
+		Text: "The sender still sent when the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time: the sender's figure is over a longer time, the end of which nobody received.",
+		Do:   "Give both ends the same times (-t, -W, -C).",
+	},
+	{
 		Word: "sender-shorter",
 		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
 		Do:   "Give both ends the same times (-t, -W, -C).",
@@ -64,6 +74,11 @@ var ntttcpNotices = []Topic{
 	{
 		Word: "streams-unpaired",
 		Text: "The two ends know a connection by its ports, and a box between them changed some (address translation). Which figures of the one end belong to which connection of the other was decided by the order of the connections. The sums of all connections are right; single streams may be mixed up.",
+	},
+	{
+		Word: "streams-refused",
+		Text: "The sender's datagrams came from more sockets than a test may have at this receiver (--max-streams). Those of the further ones were not counted.",
+		Do:   "Use fewer threads (-n, -P), or start the receiver with a larger --max-streams.",
 	},
 	{
 		Word: "time-limited",

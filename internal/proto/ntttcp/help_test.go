@@ -127,6 +127,12 @@ func serve(t testing.TB, c Config, change func(*Receiver)) *fixture {
 // serveBoth is serve with the data ports of either transport, or both.
 func serveBoth(t testing.TB, c Config, udp, tcp bool, change func(*Receiver)) *fixture {
 	t.Helper()
+	return serveWith(t, c, udp, tcp, change, nil)
+}
+
+// serveWith is serveBoth with further listeners.
+func serveWith(t testing.TB, c Config, udp, tcp bool, change func(*Receiver), more func(*Listeners)) *fixture {
+	t.Helper()
 	c.Ports = max(c.Ports, 1)
 	c.Interval = beat / 4
 	f := &fixture{r: &Receiver{Config: c, Timeouts: quick(), second: beat}, served: make(chan error, 1)}
@@ -168,6 +174,9 @@ func serveBoth(t testing.TB, c Config, udp, tcp bool, change func(*Receiver)) *f
 	}
 	if c.PortSync {
 		f.lns.PortSync = listen()
+	}
+	if more != nil {
+		more(&f.lns)
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	f.stop = stop

@@ -33,6 +33,7 @@ type phase struct {
 	machine Machine
 
 	began  time.Time     // of the cycle; set by run where nobody did
+	budget bool          // what may move has moved; set by run
 	silent chan struct{} // closed when silence was met
 	counts bool          // the warm-up is over; the sampling goroutine's, after run's beginning
 
@@ -245,6 +246,8 @@ func (p *phase) run(ctx context.Context, peer <-chan struct{}) (stop, error) {
 				return stopRequest, context.Cause(ctx)
 			case traffic.PeerClosed:
 				return stopGone, w.err
+			case traffic.Budget:
+				p.budget = true
 			}
 			return stopDone, nil
 		case <-cycle:

@@ -144,6 +144,7 @@ func (r *Receiver) openTallyLocked(t *test) *tally {
 	}
 	t.phase = newPhase(s.late(time.Since(t.begun)), r.to.Silence, nil)
 	t.tally = newTally(t.phase.s, r.c.Interval, idle, t.phase, nil)
+	t.tally.most, t.tally.maxRate = r.c.MaxStreams, r.c.MaxRate
 	t.phase.m, t.phase.began = t.tally, t.tally.t0
 	t.expect()
 	t.poke()

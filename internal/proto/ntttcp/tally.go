@@ -20,6 +20,8 @@ import (
 type tally struct {
 	warmup, duration time.Duration
 	interval         time.Duration
+	most             int           // streams; 0 = maxTallied
+	maxRate          int64         // bit/s, over which the test ends; 0 = no limit
 	idle             time.Duration // so long a silence after the first datagram ends it; 0 = never
 	out              result.Sink
 	host             func() *result.HostSample
@@ -49,10 +51,11 @@ type tally struct {
 	origin   int64 // ns since t0
 	nextRow  int64
 	index    int
-	rowEnd   int64 // of the last row; ns since t0
-	stopped  int64 // 0 = counting
-	closed   bool  // the last row was made
-	tailed   int64 // when the last datagram came after the end
+	rowEnd   int64                     // of the last row; ns since t0
+	stopped  int64                     // 0 = counting
+	closed   bool                      // the last row was made
+	refused  map[datagramFlow]struct{} // streams beyond most; a bounded number
+	tailed   int64                     // when the last datagram came after the end
 	final    *traffic.Totals
 }
 
@@ -78,7 +81,7 @@ func newTally(s schedule, interval, idle time.Duration, out result.Sink, host fu
 	t := &tally{
 		warmup: s.warmup, interval: interval, idle: idle, out: out, host: host,
 		t0: time.Now(), measured: s.warmup <= 0 && s.measured >= 0, nextRow: int64(interval),
-		fired: make(chan struct{}), halt: make(chan struct{}), flows: map[datagramFlow]*tallied{},
+		fired: make(chan struct{}), halt: make(chan struct{}), flows: map[datagramFlow]*tallied{}, refused: map[datagramFlow]struct{}{},
 	}
 	switch {
 	case s.measured < 0:
@@ -165,6 +168,14 @@ func (t *tally) path() result.DataPath {
 // maxTallied bounds the streams of one test: anybody can send from many ports.
 const maxTallied = 32768
 
+// limit is how many streams are counted at most.
+func (t *tally) limit() int {
+	if t.most > 0 {
+		return min(t.most, maxTallied)
+	}
+	return maxTallied
+}
+
 func (t *tally) open(f datagramFlow, local result.Addr, n int) *tallied {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +187,10 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int) *tallied {
 		t.flows[f] = s
 		return s
 	}
-	if len(t.list) >= maxTallied {
+	if len(t.list) >= t.limit() {
+		if len(t.refused) < maxTallied {
+			t.refused[f] = struct{}{}
+		}
 		return nil
 	}
 	id := len(t.list) + 1
@@ -286,6 +300,16 @@ func (t *tally) tick(now int64) (row *result.Interval, next int64) {
 	if !t.measured {
 		next = min(next, int64(t.warmup))
 	}
+	if t.maxRate > 0 {
+		var bytes int64
+		for _, s := range t.list {
+			bytes += s.bytes.Load()
+		}
+		if float64(bytes)*8 > float64(t.maxRate)*(seconds(now)+1) {
+			t.fire(traffic.Budget)
+		}
+		next = min(next, now+int64(policeEvery))
+	}
 	if t.idle > 0 {
 		if last := t.lastByte(); last > 0 {
 			if idle := int64(t.patience()); now >= last+idle {
@@ -297,6 +321,9 @@ func (t *tally) tick(now int64) (row *result.Interval, next int64) {
 	}
 	return row, max(next, now+int64(time.Millisecond))
 }
+
+// policeEvery is how often what came is compared with maxRate.
+const policeEvery = 100 * time.Millisecond
 
 // dense is how many datagrams a second a sender sends at least whose silence ends its test early.
 const dense = 20

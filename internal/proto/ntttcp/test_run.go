@@ -442,7 +442,45 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	t.begins()
 	t.out.head(result.KindStart, head)
 	why, err := p.run(ctx, t.stop)
-	return t.report(ctx, p, why, err, func() []result.Stream { return views })
+	end := time.Now()
+	fault := t.report(ctx, p, why, err, func() []result.Stream { return views })
+	if why == stopDone && !p.budget && !s.endless() && t.kind != kindLinux && t.link == nil {
+		t.overrun(ctx, conns, end, s.margin())
+	}
+	return fault
+}
+
+// overrun tells when a sender that agreed to no time sends on after this end's: it is given as long
+// as two clocks may be apart to end by itself.
+func (t *test) overrun(ctx context.Context, conns []*osnet.Conn, end time.Time, margin time.Duration) {
+	buf := make([]byte, 256<<10)
+	left := slices.Clone(conns)
+	var last time.Time // when something still came
+	for deadline := end.Add(margin); len(left) > 0; {
+		left = slices.DeleteFunc(left, func(c *osnet.Conn) bool {
+			n, over := swallow(c, buf)
+			if n > 0 && !over {
+				last = time.Now()
+			}
+			return over
+		})
+		if !time.Now().Before(deadline) {
+			break
+		}
+		timer := time.NewTimer(pollData)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+	if len(left) > 0 && last.Sub(end) > margin/2 {
+		t.out.notice(result.Notice{
+			Code: "sender-longer", Level: result.Info,
+			Text: fmt.Sprintf("the sender still sends %.1f s after this end's time was over: give both the same times (-t, -W, -C)", last.Sub(end).Seconds()),
+		})
+	}
 }
 
 // begins tells that the test runs; without synchronisation the original tells nothing.
@@ -469,6 +507,17 @@ func (t *test) report(ctx context.Context, p *phase, why stop, err error, views 
 	fault := t.fault(ctx, p, why, err, complete, all)
 	if wrong := corrupt(all); wrong != nil && why != stopRequest {
 		fault = wrong
+	}
+	if p.budget {
+		t.out.notice(result.Notice{Code: "budget-reached", Level: result.Warn, Text: "the test was ended here: no more may come (--max-rate, --max-bytes)"})
+	}
+	if y := t.tally; y != nil {
+		y.mu.RLock()
+		n := len(y.refused)
+		y.mu.RUnlock()
+		if n > 0 {
+			t.out.notice(result.Notice{Code: "streams-refused", Level: result.Warn, Text: fmt.Sprintf("%d further streams were not counted: a test has %d at most here", n, y.limit())})
+		}
 	}
 	f := finishOf(result.Server, views(), totals, p.total, t.begun)
 	t.mergeResults(f, theirs)
