@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/fullbore-net/fullbore/internal/cli/process"
 	"github.com/fullbore-net/fullbore/internal/firewall"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/service"
@@ -35,6 +36,8 @@ type Std struct {
 	InTerminal bool                       // In is one: passwords can be asked for
 	Size       func() (width, height int) // of the terminal; nil = there is none
 	NoColor    bool                       // the user wants none (NO_COLOR, TERM=dumb)
+	Dumb       bool                       // Out shows control sequences as they are (old Windows consoles): no colours, no live view
+	Restore    func()                     // puts the terminal back as it was; nil = it was left alone
 	ReadSecret func(prompt string) (string, error)
 	Firewall   *firewall.System // the packet filters; nil = this machine's
 	Services   *service.Manager // the service manager; nil = this machine's
@@ -56,6 +59,11 @@ func OS() Std {
 			return w, h
 		},
 		IsProcess: true,
+	}
+	if std.Terminal {
+		restore, ok := process.VirtualTerminal(os.Stdout)
+		std.Restore, std.Dumb = restore, !ok
+		std.NoColor = std.NoColor || !ok
 	}
 	std.ReadSecret = func(prompt string) (string, error) {
 		if _, err := io.WriteString(os.Stderr, prompt); err != nil {
@@ -80,6 +88,9 @@ type env struct {
 // exit code. Called as iperf3, ntttcp, ntttcps or ntttcpr (any path, any .exe) it is that
 // program.
 func Main(ctx context.Context, args []string, std Std) int {
+	if std.Restore != nil {
+		defer std.Restore()
+	}
 	if std.IsProcess {
 		oshost.TrimCode()
 		if std.Getenv("GOGC") == "" {

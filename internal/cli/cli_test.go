@@ -2,10 +2,13 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -146,3 +149,22 @@ func TestThreshold(t *testing.T) {
 type nopWriter struct{}
 
 func (nopWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestDumbTerminal: a console that shows control sequences as they are gets none.
+func TestDumbTerminal(t *testing.T) {
+	for _, dumb := range []bool{false, true} {
+		e := &env{Std: Std{Terminal: true, Dumb: dumb, Getenv: func(string) string { return "" }, Size: func() (int, int) { return 100, 40 }}}
+		if e.canLive() == dumb {
+			t.Errorf("dumb: %v, live view: %v", dumb, e.canLive())
+		}
+	}
+}
+
+// TestRestore: the terminal's mode is put back at the end of the command.
+func TestRestore(t *testing.T) {
+	restored := 0
+	std := Std{Out: io.Discard, Err: io.Discard, In: strings.NewReader(""), Getenv: func(string) string { return "" }, Now: time.Now, Restore: func() { restored++ }}
+	if code := Main(t.Context(), []string{"fullbore", "version"}, std); code != exitOK || restored != 1 {
+		t.Errorf("exit code %d, restored %d times", code, restored)
+	}
+}

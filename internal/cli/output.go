@@ -155,7 +155,7 @@ func (out *output) plainOptions() plain.Options {
 
 // canLive reports whether the live view can be drawn on the terminal.
 func (e *env) canLive() bool {
-	if !e.Terminal || e.Size == nil {
+	if !e.Terminal || e.Dumb || e.Size == nil {
 		return false
 	}
 	w, h := e.Size()

@@ -45,7 +45,7 @@ func (s *script) system(files map[string]string) System {
 	for name, data := range files {
 		tree[name] = &fstest.MapFile{Data: []byte(data)}
 	}
-	return System{Run: s.run, Files: tree, Alive: func(pid int, _ time.Time) bool { return pid == 1 }, Privileged: true, Program: "/opt/fullbore"}
+	return System{Run: s.run, Files: tree, Alive: func(pid int, _ time.Time) bool { return pid == 1 }, Privileged: true, Program: "/opt/fullbore", look: lookLinux}
 }
 
 const (

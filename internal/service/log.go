@@ -55,6 +55,8 @@ type journal interface {
 	io.Closer
 }
 
+var _ journal = (*fileJournal)(nil)
+
 // fileJournal appends lines with their time to a file.
 type fileJournal struct {
 	mu  sync.Mutex
