@@ -51,6 +51,8 @@ type ClientHello struct {
 	ProbeOnly bool `json:"probe_only,omitempty"`
 	// Cooldown is NTTTCP's, s of traffic after Duration.
 	Cooldown float64 `json:"cooldown_s,omitempty"`
+	// UDP: NTTTCP's client sends datagrams.
+	UDP bool `json:"udp,omitempty"`
 }
 
 // Has reports whether the client offers a feature; h may be nil.

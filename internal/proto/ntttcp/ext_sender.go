@@ -108,6 +108,7 @@ func (r *senderRun) hello() ext.ClientHello {
 	h := ext.ClientHello{
 		V: ext.Version, Version: r.s.Tool.Version, Features: r.c.features(), Streams: r.c.connections(),
 		Omit: r.c.Warmup.Seconds(), Cooldown: r.c.Cooldown.Seconds(),
+		UDP: r.c.Transport == plan.UDP,
 	}
 	if !r.c.Endless && r.c.Blocks == 0 {
 		h.Duration = r.c.Duration.Seconds()

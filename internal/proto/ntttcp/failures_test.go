@@ -52,7 +52,7 @@ func TestSenderLost(t *testing.T) {
 	}{
 		{"connected to the sync port", func(s *script) { s.sync = s.dial(s.f.lns.Sync) }, nil, false},
 		{"asked for the state", func(s *script) { s.ask(); hear(s.t, s.sync, StateFullbore) }, nil, false},
-		{"half a word", func(s *script) { s.ask(); _, _ = s.sync.Write([]byte{0, 0}) }, nil, false},
+		{"half a word", func(s *script) { s.ask(); hear(s.t, s.sync, StateFullbore); _, _ = s.sync.Write([]byte{0, 0}) }, nil, false},
 		{"agreed on a time", func(s *script) { s.hello(cycle) }, nil, false},
 		{"some connections", func(s *script) { s.hello(cycle).connect(0) }, nil, false},
 		{"all connections", linux, nil, false},
@@ -62,7 +62,13 @@ func TestSenderLost(t *testing.T) {
 			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"}, false},
 		{"sends", func(s *script) { linux(s); s.started().write(5000); s.until(s.moves) },
 			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"}, true},
-		{"said E", func(s *script) { linux(s); s.started().write(5000); s.until(s.moves); say(s.t, s.sync, WordEnd) },
+		{"said E", func(s *script) {
+			linux(s)
+			s.started().write(5000)
+			s.until(s.moves)
+			say(s.t, s.sync, WordEnd)
+			hear(s.t, s.sync, StateFinished)
+		},
 			map[string]string{killed: "sender-interrupted", reset: "sender-interrupted", frozen: "sender-interrupted"}, true},
 
 		{"Windows, some connections", func(s *script) { s.connect(0) }, nil, false},

@@ -181,6 +181,11 @@ func serveWith(t testing.TB, c Config, udp, tcp bool, change func(*Receiver), mo
 	ctx, stop := context.WithCancelCause(context.Background())
 	f.stop = stop
 	go func() { f.served <- f.r.Serve(ctx, f.lns) }()
+	until(t, "the receiver to begin", func() bool {
+		f.r.mu.Lock()
+		defer f.r.mu.Unlock()
+		return f.r.running != nil || len(f.served) > 0
+	})
 	t.Cleanup(func() {
 		stop(errors.New("the test is over"))
 		select {

@@ -79,7 +79,7 @@ func used(run *result.Run, e result.End) (n int) {
 }
 
 func mixedSenders(t *testing.T, extension string) {
-	f := serveBoth(t, Config{Ports: 2, Follow: true}, true, true, nil)
+	f := serveBoth(t, Config{Ports: 2, Follow: true}, true, true, func(r *Receiver) { r.Timeouts.Settle = 100 * time.Millisecond })
 	var senders []*sending
 	var kinds []string
 	all := mixtures()

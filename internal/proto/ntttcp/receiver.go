@@ -195,11 +195,13 @@ func (r *Receiver) prepare() error {
 	if r.slots = r.Slots; r.slots == nil {
 		r.slots = plan.Serve{Exclusive: r.c.Exclusive, OneOff: r.c.OneOff, MaxTests: r.c.MaxTests}.Slots()
 	}
+	r.arrived.conns = map[net.Conn]struct{}{}
+	r.ports.handed = make([]time.Time, len(r.lns.Data))
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.doors, r.running = map[netip.Addr]*door{}, map[*test]struct{}{}
 	r.ghosts, r.callers = map[netip.AddrPort]time.Time{}, map[netip.AddrPort]caller{}
 	r.marks = map[netip.AddrPort]chan struct{}{}
-	r.arrived.conns = map[net.Conn]struct{}{}
-	r.ports.handed = make([]time.Time, len(r.lns.Data))
 	return nil
 }
 

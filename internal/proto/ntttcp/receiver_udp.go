@@ -23,12 +23,15 @@ type caller struct {
 	at    time.Time
 }
 
-// newcomers: a sender's streams all show in the first moments of its test. One that shows later
-// is of another sender at the same address.
-const newcomers = time.Second
-
-// takes reports that a stream that shows now is t's. Receiver.mu is held.
-func (t *test) takes() bool { return t.tally == nil || time.Since(t.tally.t0) < newcomers }
+// takes reports that a stream that shows now is t's: a sender's all show in the first moments of
+// its test, and one that shows later is of another sender at the same address. Receiver.mu is held.
+func (t *test) takes() bool {
+	moments := t.r.to.Stale
+	if t.kind != kindUnsynced { // who does not synchronise does not begin at this moment, as a rule
+		moments *= 2
+	}
+	return (t.tally == nil || time.Since(t.tally.t0) < moments) && (t.hello == nil || t.hello.UDP)
+}
 
 // maxUnsyncedUDP bounds the tests that nobody but datagrams speak for: anybody can write any
 // source address on them.

@@ -10,10 +10,7 @@ import (
 // §3.4), so with the first byte they are all here; but those of other senders at its address may
 // be here, too. Its own bring data within a moment: unsyncedSilence bounds the wait for one whose
 // thread did not get a core.
-const (
-	unsyncedSilence = 10 // Settles
-	unsyncedLimit   = 2 * time.Second
-)
+const unsyncedSilence = 25 // Settles
 
 // togetherFor is how long the first senders to a Windows receiver wait for the others, when they
 // do not synchronise.
@@ -117,7 +114,7 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 		}
 		r.mu.Unlock()
 		conns += len(s.data)
-		over := time.Since(first) >= unsyncedLimit
+		over := time.Since(first) >= 2*unsyncedSilence*settle // others connect all the time
 		done := (over || time.Since(quiet) >= settle) && (over || len(silent) == len(s.data) || time.Since(first) >= unsyncedSilence*settle)
 		if n := r.c.Expect; n > 0 {
 			all = time.Now()

@@ -48,6 +48,7 @@ type test struct {
 	lost     bool         // a thread of the sender has ended
 	merged   bool         // it is of several senders that could not be told apart
 	late     bool         // Linux: its connections show by their data
+	streams  bool         // and some must be its own
 
 	mu      sync.Mutex // guards the rest; taken after Receiver.mu
 	first   result.Addr
@@ -217,8 +218,15 @@ func (t *test) start(at time.Time) {
 	case len(t.tokens) > 0:
 		t.first = addrOf(t.tokens[0].nc.RemoteAddr())
 	}
-	if len(t.conns) == 0 {
-		for _, d := range t.doors {
+	if len(t.conns) == 0 && !t.streams {
+		t.awaitDatagrams()
+	}
+}
+
+// awaitDatagrams has those that come to t's doors be its own. Receiver.mu is held.
+func (t *test) awaitDatagrams() {
+	for _, d := range t.doors {
+		if !slices.Contains(d.datagrams, t) {
 			d.datagrams = append(d.datagrams, t)
 		}
 	}
@@ -306,9 +314,10 @@ func (t *test) claimOwn(m *member) (why string) {
 		return why
 	}
 	t.carry(m)
-	listed := t.takeListed()
+	listed := t.datagramsOnly() || t.takeListed()
 	for _, d := range t.doors {
 		t.late = t.late || !listed && d.linux == t && (len(d.tokens) > 0 || !r.alone() && len(d.pool) > 0)
+		t.streams = t.streams || !listed && d.linux == t && !d.tokensCover()
 	}
 	for _, d := range t.doors {
 		if d.linux != t {
@@ -327,6 +336,9 @@ func (t *test) claimOwn(m *member) (why string) {
 	t.start(time.Now())
 	return ""
 }
+
+// datagramsOnly reports that the sender has said that it sends no other.
+func (t *test) datagramsOnly() bool { return t.hello != nil && t.hello.UDP }
 
 // takeOwn takes the silent connections of d's Linux sender. r.mu is held.
 func (d *door) takeOwn() []*arrival {
@@ -358,7 +370,7 @@ func (t *test) showUp(ctx context.Context) {
 		for _, a := range s.data {
 			a.data = true
 		}
-		over := time.Now().After(deadline) || ctx.Err() != nil
+		over := time.Now().After(deadline) || ctx.Err() != nil || t.tally != nil
 		all := true
 		for _, d := range t.doors {
 			if d.linux == t && (!d.tokensCover() || len(d.silent()) == len(d.pool)) {
@@ -367,9 +379,12 @@ func (t *test) showUp(ctx context.Context) {
 		}
 		if over || all {
 			for _, d := range t.doors {
-				if d.linux == t {
+				if d.linux == t && t.tally == nil {
 					t.conns = append(t.conns, d.takeShown(over)...)
 				}
+			}
+			if len(t.conns) == 0 {
+				t.awaitDatagrams()
 			}
 			t.r.mu.Unlock()
 			return
