@@ -145,8 +145,14 @@ func (r *Receiver) openTallyLocked(t *test) *tally {
 	if t.kind != kindLinux && s.endless() {
 		idle = udpIdle
 	}
-	t.phase = newPhase(s.late(time.Since(t.begun)), r.to.Silence, nil)
-	t.tally = newTally(t.phase.s, r.c.Interval, idle, t.phase, nil)
+	// As in test.receive: what came since the cycle began will be counted, so that time counts.
+	began := t.begun
+	if rest := s.late(time.Since(began)); rest.measured < 0 {
+		s, began = rest, time.Now()
+	}
+	t.phase = newPhase(s, r.to.Silence, nil)
+	t.tally = newTally(s, r.c.Interval, idle, t.phase, nil)
+	t.tally.t0 = began
 	t.tally.most, t.tally.maxRate = r.c.MaxStreams, r.c.MaxRate
 	t.phase.m, t.phase.began = t.tally, t.tally.t0
 	t.expect()
