@@ -380,6 +380,7 @@ func TestNTTTCPOfferedAndReceived(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := routed(t)
 			b.check(b.net.Router.SetTBF(lab.RouterFar, both20M))
+			b.check(b.net.Far.NFT(b.ctx(time.Minute), `table inet t { chain i { type filter hook input priority 0; udp dport 5001 counter comment "arrived"; }; }`))
 			r := b.ntReceiver(append([]string{"-u", "-P", "1", "-t", "2"}, c.receiver...)...)
 			begin := time.Now()
 			s := b.nt(b.net.Near, append([]string{"-s" + b.addr, "-u", "-P", "1", "-n", "1", "-t", "2"}, c.sender...)...)
@@ -388,7 +389,7 @@ func TestNTTTCPOfferedAndReceived(t *testing.T) {
 				t.Errorf("over after %v, want t + 5 s", took)
 			}
 			if c.size == "" {
-				b.within("received, Mbit/s", b.mbps(got.Stdout), 18, 20)
+				b.sameAsArrived(b.mbps(got.Stdout), 1000, 2)
 			}
 			b.says(sent.Stderr, "the load that was offered", c.size)
 			b.says(got.Stderr, "the result is what was received here")
@@ -397,6 +398,22 @@ func TestNTTTCPOfferedAndReceived(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sameAsArrived compares a receiver's Mbit/s with the datagrams that came to its host, of so many
+// bytes, in so many seconds. What leaves the router's queue after the end is in no result. On a busy
+// machine the router does not get to send 20 Mbit/s.
+func (b *bench) sameAsArrived(mbps, size, seconds float64) {
+	b.Helper()
+	n, err := b.net.Far.NFTCounter(b.ctx(time.Minute), "arrived")
+	b.check(err)
+	arrived := float64(n.Packets) * size * 8 / seconds / 1e6
+	b.within(fmt.Sprintf("received, Mbit/s, where %.2f arrived,", arrived), mbps, 0.94*arrived, 1.02*arrived)
+	if arrived < 18.8 {
+		b.Logf("machine unfit: the router let %.2f Mbit/s through", arrived)
+		return
+	}
+	b.within("received, Mbit/s", mbps, 18, 20)
 }
 
 // F62: strangers on the synchronisation port get no answer, and do not block a sender.
