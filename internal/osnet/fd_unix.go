@@ -38,6 +38,7 @@ func hasIPv6() bool {
 func isAddrNotAvail(err error) bool  { return errors.Is(err, unix.EADDRNOTAVAIL) }
 func isAddrInUse(err error) bool     { return errors.Is(err, unix.EADDRINUSE) }
 func isNoPermission(err error) bool  { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
+func isRefused(err error) bool       { return errors.Is(err, unix.ECONNREFUSED) }
 func isNoFamily(err error) bool      { return errors.Is(err, unix.EAFNOSUPPORT) }
 func isBufferRefused(err error) bool { return errors.Is(err, unix.ENOBUFS) }
 func isOutOfPorts(err error) bool    { return errors.Is(err, unix.EAGAIN) }

@@ -48,6 +48,7 @@ func socketFamily(uintptr) int                  { return 0 }
 func isAddrNotAvail(error) bool                 { return false }
 func isAddrInUse(error) bool                    { return false }
 func isNoPermission(error) bool                 { return false }
+func isRefused(error) bool                      { return false }
 func isNoFamily(error) bool                     { return false }
 func isBufferRefused(error) bool                { return false }
 func isOutOfPorts(error) bool                   { return false }

@@ -129,6 +129,7 @@ func hasIPv6() bool {
 func isAddrNotAvail(err error) bool  { return errors.Is(err, windows.WSAEADDRNOTAVAIL) }
 func isAddrInUse(err error) bool     { return errors.Is(err, windows.WSAEADDRINUSE) }
 func isNoPermission(err error) bool  { return errors.Is(err, windows.WSAEACCES) }
+func isRefused(err error) bool       { return errors.Is(err, windows.WSAECONNREFUSED) }
 func isNoFamily(err error) bool      { return errors.Is(err, windows.WSAEAFNOSUPPORT) }
 func isBufferRefused(err error) bool { return false }
 func isOutOfPorts(err error) bool    { return false }

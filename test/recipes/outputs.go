@@ -43,7 +43,7 @@ var (
 	linuxTotal       = regexp.MustCompile(`(?m) INFO: total bytes\t:(\d+)$`)
 	linuxConnections = regexp.MustCompile(`(?m) INFO: (\d+) connections tested$`)
 	windowsTotal     = regexp.MustCompile(`(?m)^   Bytes\(MEG\)    realtime\(s\) Avg Frame Size Throughput\(MB/s\)\n[= ]+\n *(\d+\.\d{6}) `)
-	windowsThread    = regexp.MustCompile(`(?m)^ *\d+ +\d+\.\d{3} +(\d+\.\d{3}) +\d+\.\d{3}$`)
+	windowsThread    = regexp.MustCompile(`(?m)^ *\d+ +\d+\.\d{3} +(\d+\.\d{3}) +\d+\.\d{3}(?:(?: +\d+){3})?$`) // with the three of latency
 )
 
 // Totals reads the end's console, or the XML of one that prints no tables.

@@ -24,12 +24,13 @@ type Tool struct {
 	// Original: none of ours. It has one dialect and its own ways: it plays what is marked for
 	// originals.
 	Original    bool
-	NoInterrupt bool // SIGINT does not reach it as Ctrl-C
+	NoInterrupt bool // SIGINT does not reach it as Ctrl-C: it can only be the side that is left alone
 }
 
 // Plays reports whether the tool can play l.
 func (t Tool) Plays(r Recipe, l Line) bool {
-	return !(t.Original && (!r.Originals || l.Dialect != t.Dialect)) && !(t.NoInterrupt && r.Interrupt != "")
+	interrupted := r.Interrupt == plan.NTTTCPReceiver && l == r.Receiver || r.Interrupt == plan.NTTTCPSender && l == r.Sender
+	return !(t.Original && (!r.Originals || l.Dialect != t.Dialect)) && !(t.NoInterrupt && interrupted)
 }
 
 func (t Tool) command(l Line) []string {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -238,7 +237,7 @@ func connectError(err error, port int) *result.Error {
 		e.Code = "address"
 	case errors.As(err, &conn) && conn.Timeout():
 		e.Text += ": nothing answered; a firewall may drop it, or the host is down"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case osnet.Refused(err):
 		e.Text += fmt.Sprintf(": the host answers, but nothing listens on port %d; start a receiver there (ntttcp -r, or fullbore serve), or use no synchronising (-N) at both ends", port)
 	}
 	return e
@@ -333,7 +332,7 @@ func (r *senderRun) open(ctx context.Context) error {
 		switch {
 		case g.err == nil:
 			r.conns = append(r.conns, g.conn)
-		case errors.Is(g.err, syscall.ECONNREFUSED):
+		case osnet.Refused(g.err):
 			refused[r.port(i)] = true
 			fallthrough
 		case first == nil:
@@ -354,7 +353,7 @@ func (r *senderRun) open(ctx context.Context) error {
 		return connectError(first, r.c.Port)
 	case first != nil:
 		e := connectError(first, r.c.Port)
-		if e.Code == "connect" {
+		if first := r.c.Windows || r.c.NoSync; e.Code == "connect" && (!first || len(r.conns) > 0) { // somebody was there
 			e.Code = "stream"
 		}
 		return e

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -79,7 +78,7 @@ func (r *senderRun) askPorts(ctx context.Context) error {
 		case err == nil:
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, syscall.ECONNREFUSED):
+		case osnet.Refused(err):
 			return connectError(err, r.c.Port)
 		default:
 			return &result.Error{Code: "no-answer", Remote: true, Errno: osnet.Errno(err), Text: fmt.Sprintf(
@@ -109,7 +108,7 @@ func (r *senderRun) askPort(ctx context.Context, i int) (int, error) {
 func (r *senderRun) persist(ctx context.Context, network string, to netip.AddrPort, o osnet.Options) (*osnet.Conn, []result.Notice, error) {
 	for try := 1; ; try++ {
 		c, notices, err := r.connect(ctx, network, to, o)
-		if err == nil || try >= r.tries || !errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
+		if err == nil || try >= r.tries || !osnet.Refused(err) || ctx.Err() != nil {
 			return c, notices, err
 		}
 		t := time.NewTimer(stretched(tokenPause, r.second))
