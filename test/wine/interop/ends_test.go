@@ -78,9 +78,9 @@ func TestUsage(t *testing.T) {
 		exit        int
 	}{
 		{"", "Version 5.40\n\nNTttcp: [-s|-r|", 9},
-		{"-m 1,0", "ERROR: ", 9},
+		{"-r -m 1,9999,10.0.0.5", "ERROR: ", 9},
 		{"-s -m 1,*,10.0.0.5 -bogus", "ERROR: ", 9},
-		{"-s -m 1,*,10.0.0.5 -t 0", "ERROR: ", 9},
+		{"-s -m 1,*,10.0.0.5 -uso 5", "ERROR: ", 9},
 		{"--dialect linux -h", "NTTTCP for Linux 1.4.", 23},
 	} {
 		out := m.ntttcp(t, c.words)
