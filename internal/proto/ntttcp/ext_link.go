@@ -32,6 +32,7 @@ type link struct {
 
 	mu      sync.Mutex
 	out     *emitter       // where the other end's events go; nil before there is a test
+	early   []result.Event // that came before
 	frames  *ext.Forwarder // this end's events; nil = none are sent
 	results ext.Results
 	bad     error // the other end's results make no sense
@@ -74,7 +75,6 @@ func (l *link) begin(out *emitter, tell bool) {
 		return
 	}
 	l.mu.Lock()
-	l.out = out
 	if tell {
 		f := ext.FrameClient
 		if l.end == result.Server {
@@ -87,8 +87,31 @@ func (l *link) begin(out *emitter, tell bool) {
 	if facts != nil {
 		out.relay(result.Event{Kind: result.KindHost, End: l.end.Other(), Host: facts})
 	}
+	l.relayTo(out)
 	out.tee(frames)
 }
+
+// relayTo hands the other end's events to out from now on, those first that came before.
+func (l *link) relayTo(out *emitter) {
+	for {
+		l.mu.Lock()
+		early := l.early
+		l.early = nil
+		if len(early) == 0 {
+			l.out = out
+		}
+		l.mu.Unlock()
+		if len(early) == 0 {
+			return
+		}
+		for _, ev := range early {
+			out.relay(ev)
+		}
+	}
+}
+
+// mostEarlyEvents bounds what is kept of the other end's events until the test begins here.
+const mostEarlyEvents = 64
 
 // stop ends this end's events; what waits is sent. With a peer that does not read that is given
 // up after a moment.
@@ -147,8 +170,13 @@ func (l *link) event(e *result.Event, dropped int64) {
 	l.mu.Lock()
 	l.dropped = max(l.dropped, dropped)
 	out := l.out
-	if ok && (out == nil || !l.gate.Pass(time.Now())) {
+	switch {
+	case !ok:
+	case !l.gate.Pass(time.Now()), out == nil && len(l.early) >= mostEarlyEvents:
 		l.dropped++
+		ok = false
+	case out == nil:
+		l.early = append(l.early, ev)
 		ok = false
 	}
 	l.mu.Unlock()
