@@ -56,30 +56,51 @@ func TestSenderLost(t *testing.T) {
 		{"agreed on a time", func(s *script) { s.hello(cycle) }, nil, false},
 		{"some connections", func(s *script) { s.hello(cycle).connect(0) }, nil, false},
 		{"all connections", linux, nil, false},
-		{"started without connections", func(s *script) { s.hello(cycle).started() },
-			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "no-data"}, false},
-		{"started", func(s *script) { linux(s); s.started() },
-			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"}, false},
-		{"sends", func(s *script) { linux(s); s.started().write(5000); s.until(s.moves) },
-			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"}, true},
-		{"said E", func(s *script) {
-			linux(s)
-			s.started().write(5000)
-			s.until(s.moves)
-			say(s.t, s.sync, WordEnd)
-			hear(s.t, s.sync, StateFinished)
+		{
+			"started without connections", func(s *script) { s.hello(cycle).started() },
+			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "no-data"},
+			false,
 		},
-			map[string]string{killed: "sender-interrupted", reset: "sender-interrupted", frozen: "sender-interrupted"}, true},
+		{
+			"started", func(s *script) { linux(s); s.started() },
+			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"},
+			false,
+		},
+		{
+			"sends", func(s *script) { linux(s); s.started().write(5000); s.until(s.moves) },
+			map[string]string{killed: "peer-vanished", reset: "peer-vanished", frozen: "peer-vanished"},
+			true,
+		},
+		{
+			"said E", func(s *script) {
+				linux(s)
+				s.started().write(5000)
+				s.until(s.moves)
+				say(s.t, s.sync, WordEnd)
+				hear(s.t, s.sync, StateFinished)
+			},
+			map[string]string{killed: "sender-interrupted", reset: "sender-interrupted", frozen: "sender-interrupted"},
+			true,
+		},
 
 		{"Windows, some connections", func(s *script) { s.connect(0) }, nil, false},
 		{"Windows, some tokens", func(s *script) { s.connect(0, 1).tokens(0).taken(1) }, nil, false},
-		{"Windows, tokens answered", func(s *script) { s.connect(0, 1).tokens(0, 1).answered() },
-			map[string]string{killed: "no-data", reset: "peer-vanished", frozen: "peer-vanished"}, false},
-		{"Windows, sends", func(s *script) { s.connect(0, 1).tokens(0, 1).answered().write(5000); s.until(s.moves) },
-			map[string]string{killed: "", reset: "peer-vanished", frozen: "peer-vanished"}, true},
+		{
+			"Windows, tokens answered", func(s *script) { s.connect(0, 1).tokens(0, 1).answered() },
+			map[string]string{killed: "no-data", reset: "peer-vanished", frozen: "peer-vanished"},
+			false,
+		},
+		{
+			"Windows, sends", func(s *script) { s.connect(0, 1).tokens(0, 1).answered().write(5000); s.until(s.moves) },
+			map[string]string{killed: "", reset: "peer-vanished", frozen: "peer-vanished"},
+			true,
+		},
 
-		{"not synchronised, sends", func(s *script) { s.connect(0, 1).write(5000); s.until(s.moves) },
-			map[string]string{killed: "", reset: "peer-vanished", frozen: "peer-vanished"}, true},
+		{
+			"not synchronised, sends", func(s *script) { s.connect(0, 1).write(5000); s.until(s.moves) },
+			map[string]string{killed: "", reset: "peer-vanished", frozen: "peer-vanished"},
+			true,
+		},
 	} {
 		for _, what := range []string{killed, reset, frozen} {
 			t.Run(c.step+", "+what, func(t *testing.T) {

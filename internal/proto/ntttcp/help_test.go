@@ -264,8 +264,6 @@ func kinds(events []result.Event) []result.Kind {
 	return out
 }
 
-type netAddrPort = netip.AddrPort
-
 type dialer = func(context.Context, string, netip.AddrPort, osnet.Options) (*osnet.Conn, []result.Notice, error)
 
 // dialFrom makes a Sender's dial that goes to the ports of at, from the local address.
