@@ -295,7 +295,33 @@ func (p *phase) finish(why stop, drain bool) (counts, all traffic.Totals) {
 	default:
 		p.out.told(result.MilestoneNoResult)
 	}
+	if why == stopGone {
+		return withoutParting(all), all
+	}
 	return all, all
+}
+
+// partingMost is how long a sender that is done may keep its connections open, so that receivers
+// of ntttcp-for-linux end (linux §8.1): that is no time of the test.
+const partingMost = 1.0 // s
+
+// withoutParting is t with its time ending with its last byte, where all connections ended soon
+// after that.
+func withoutParting(t traffic.Totals) traffic.Totals {
+	last := 0.0
+	for _, f := range t.Flows {
+		last = max(last, f.LastByte)
+	}
+	if last <= 0 || last >= t.Elapsed || t.Elapsed-last > partingMost {
+		return t
+	}
+	t.Flows = append([]traffic.FlowTotal(nil), t.Flows...)
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		f.Total.End = min(f.Total.End, max(last, f.Total.Start))
+	}
+	t.Elapsed = last
+	return t
 }
 
 // nearEnd reports that the cycle is over, or nearly.
