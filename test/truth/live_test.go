@@ -32,9 +32,6 @@ var short = []struct{ family, file string }{
 	{"NTTTCP, datagrams dropped by a rule", "ntttcp-windows-udp-drop-10"},
 	{"iperf3 at the far end", "udp-iperf3-server-down"},
 	{"iperf3 at the near end", "udp-iperf3-client-up"},
-	{"diagnosis: window", "diagnose-quick-window"},
-	{"diagnosis: nothing is wrong", "diagnose-quick-clean"},
-	{"diagnosis: loss", "diagnose-quick-loss"},
 }
 
 // program is the program under test.
