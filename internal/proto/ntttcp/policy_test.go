@@ -47,7 +47,7 @@ func TestLinuxPorts(t *testing.T) {
 			}
 		}
 	}
-	tcp := Config{Host: "127.0.0.1", Ports: 3, Threads: 1, Endless: true, Bitrate: 4e6, BlockSize: 1000, Extension: "off"}
+	tcp := Config{Host: "127.0.0.1", Ports: 3, Threads: 1, Endless: true, Bitrate: 4e6, BlockSize: 1000, NoDelay: true, Extension: "off"}
 	unsynced := tcp
 	unsynced.NoSync = true
 	udp := tcp

@@ -249,6 +249,13 @@ func (t *test) gathered(now time.Time) (done bool, left time.Duration, why strin
 	if left <= 0 {
 		return false, 0, "no token for its data connections"
 	}
+	for _, d := range t.doors {
+		for _, a := range d.pool {
+			if a.data && !d.own(a) && r.c.Expect == 0 { // who sends unasked is to be out of the way
+				return false, pollData, ""
+			}
+		}
+	}
 	tokens, conns := len(t.tokens), len(t.conns)
 	if conns == 0 || r.c.Transport == "udp" && r.c.Expect > 0 { // over UDP, where nothing says how many there are
 		if len(r.lns.Packets) == 0 {
@@ -294,11 +301,7 @@ func (t *test) check(s seen) (why string) {
 	defer r.mu.Unlock()
 	for _, a := range s.data {
 		a.data = true
-		t.lastCame = time.Now()
-		t.conns = slices.DeleteFunc(t.conns, func(x *arrival) bool { return x == a })
-		d := r.doorOf(peerOf(a.nc))
-		d.pool = append(d.pool, a)
-		d.tell()
+		t.giveBack(a)
 	}
 	for _, a := range s.ended {
 		t.lose(a.port)
@@ -307,6 +310,20 @@ func (t *test) check(s seen) (why string) {
 		return "left while tokens were exchanged"
 	}
 	return ""
+}
+
+// giveBack puts a connection that sends unasked back to its door; one that is not t's stays where it
+// is. r.mu is held.
+func (t *test) giveBack(a *arrival) {
+	i := slices.Index(t.conns, a)
+	if i < 0 {
+		return
+	}
+	t.conns = slices.Delete(t.conns, i, i+1)
+	t.lastCame = time.Now()
+	d := t.r.doorOf(peerOf(a.nc))
+	d.pool = append(d.pool, a)
+	d.tell()
 }
 
 // lose drops the connection and the token of one thread, which has ended. r.mu is held.

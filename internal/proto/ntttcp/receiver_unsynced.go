@@ -89,7 +89,7 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 	quiet := all
 	settle := r.to.Settle
 	for {
-		var silent []*arrival
+		var silent, theirs []*arrival // theirs seem to be of the Linux sender that connects
 		conns := 0
 		r.mu.Lock()
 		for _, d := range r.doorsOf(t) {
@@ -100,22 +100,38 @@ func (r *Receiver) awaitOthers(ctx context.Context, t *test, first time.Time) {
 				switch {
 				case a.data:
 					conns++
-				case a.at.Sub(all) <= settle && !d.own(a):
+				case a.at.Sub(all) > settle:
+				case d.own(a):
+					theirs = append(theirs, a)
+				default:
 					silent = append(silent, a)
 				}
 			}
+			if w := d.windows; w != nil && !d.sorting { // it may have taken some for its own
+				silent = append(silent, w.conns...)
+			}
 		}
 		r.mu.Unlock()
-		s := look(silent, false)
+		s := look(append(theirs, silent...), false)
 		r.mu.Lock()
 		for _, a := range s.data {
 			a.data = true
 			quiet = time.Now()
+			for _, d := range t.doors {
+				if d.windows != nil {
+					d.windows.giveBack(a)
+				}
+			}
 		}
 		r.mu.Unlock()
+		explained := t.explained(silent)
 		conns += len(s.data)
 		over := time.Since(first) >= 2*unsyncedSilence*settle // others connect all the time
-		done := (over || time.Since(quiet) >= settle) && (over || len(silent) == len(s.data) || time.Since(first) >= unsyncedSilence*settle)
+		least := settle
+		if len(theirs) > 0 {
+			least *= unlisted
+		}
+		done := over || time.Since(quiet) >= least && (explained || time.Since(first) >= unsyncedSilence*settle)
 		if n := r.c.Expect; n > 0 {
 			all = time.Now()
 			done = conns >= n || time.Since(quiet) >= stretched(togetherFor, r.second)
@@ -142,7 +158,7 @@ func (r *Receiver) unsynced(d *door) []*arrival {
 		case a.data && !(d.own(a) && d.live):
 			with = append(with, a)
 			both = append(both, a)
-		case !a.data && !d.own(a) && !d.token(a.port):
+		case !a.data && !d.own(a) && d.tokensOf(a.port) == 0:
 			both = append(both, a)
 		}
 	}
@@ -155,9 +171,41 @@ func (r *Receiver) unsynced(d *door) []*arrival {
 	return with
 }
 
-// token reports that a token waits for a connection of port. r.mu is held.
-func (d *door) token(port int) bool {
-	return slices.ContainsFunc(d.tokens, func(k *tokenConn) bool { return k.port == port })
+// tokensOf is how many tokens wait for a connection of port. r.mu is held.
+func (d *door) tokensOf(port int) (n int) {
+	tokens := d.tokens
+	if d.windows != nil {
+		tokens = append(slices.Clone(tokens), d.windows.tokens...)
+	}
+	for _, k := range tokens {
+		if k.port == port {
+			n++
+		}
+	}
+	return n
+}
+
+// explained reports that of conns those without data are no more than the tokens that wait for
+// them.
+func (t *test) explained(conns []*arrival) bool {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	n := map[int]int{}
+	for _, a := range conns {
+		if !a.data {
+			n[a.port]++
+		}
+	}
+	for port, silent := range n {
+		tokens := 0
+		for _, d := range t.doors {
+			tokens += d.tokensOf(port)
+		}
+		if silent > tokens {
+			return false
+		}
+	}
+	return true
 }
 
 // even reports that every port has as many connections as the others: a sender's do.
