@@ -80,3 +80,30 @@ const (
 	Fail         = "fail"
 	Inconclusive = "inconclusive"
 )
+
+// Verdict names what limits a path; see design §3. Filled by diagnosis.
+type Verdict struct {
+	Code      string   `json:"code"`
+	Certainty string   `json:"certainty"` // "proven", "likely", "possible"
+	Summary   string   `json:"summary"`
+	Evidence  []string `json:"evidence"`
+	Advice    []string `json:"advice"`
+
+	Direction string `json:"direction,omitempty"` // "up", "down", "both"; absent = of neither
+	Host      End    `json:"host,omitempty"`      // at which it is to be mended; absent = on the way, or not known
+	// Note: worth knowing beside the limit; it is not what holds the rate back.
+	Note bool `json:"note,omitempty"`
+	// Values are the figures that the verdict names, for programs.
+	Values   []Value  `json:"values,omitempty"`
+	Measured *float64 `json:"measured_bps,omitempty"` // payload bit/s that this limit leaves
+	Reach    *float64 `json:"reach_bps,omitempty"`    // payload bit/s with it mended
+	// Stages are the names of the stages that it rests on.
+	Stages []string `json:"stages,omitempty"`
+}
+
+// Value is a named figure.
+type Value struct {
+	Name  string  `json:"name"`  // stable word, e.g. "window"
+	Value float64 `json:"value"` // in Unit
+	Unit  string  `json:"unit"`  // "bit/s", "bytes", "s", "ratio", ""
+}

@@ -572,37 +572,6 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// Verdict names what limits a path; see design §3. Filled by diagnosis.
-type Verdict struct {
-	Code      string   `json:"code"`
-	Certainty string   `json:"certainty"` // "proven", "likely", "possible"
-	Summary   string   `json:"summary"`
-	Evidence  []string `json:"evidence"`
-	Advice    []string `json:"advice"`
-
-	// Direction is "up", "down" or "both"; "" = of neither. Host is the end at which it is
-	// to be mended; "" = on the way, or not known.
-	Direction string `json:"direction,omitempty"` // "up", "down", "both"
-	Host      End    `json:"host,omitempty"`      // at which it is to be mended; absent = on the way, or not known
-	// Note: worth knowing beside the limit; it is not what holds the rate back.
-	Note bool `json:"note,omitempty"`
-	// Values are the figures that the verdict names, for programs.
-	Values []Value `json:"values,omitempty"`
-	// Measured is the payload rate that this limit leaves, Reach what the direction would
-	// carry with it mended, bit/s; nil = not known.
-	Measured *float64 `json:"measured_bps,omitempty"` // payload bit/s that this limit leaves
-	Reach    *float64 `json:"reach_bps,omitempty"`    // payload bit/s with it mended
-	// Stages are the names of the stages that it rests on.
-	Stages []string `json:"stages,omitempty"`
-}
-
-// Value is a named figure.
-type Value struct {
-	Name  string  `json:"name"`  // stable word, e.g. "window"
-	Value float64 `json:"value"` // in Unit
-	Unit  string  `json:"unit"`  // "bit/s", "bytes", "s", "ratio", ""
-}
-
 // Wire holds the facts of iperf3's conversation that its outputs print.
 type Wire struct {
 	Cookie       string          `json:"cookie,omitempty"`
