@@ -16,16 +16,15 @@ import (
 
 // delayOptions are the words of `fullbore delay`.
 type delayOptions struct {
-	plan       plan.Plan
-	profile    string
-	spacing    time.Duration
-	size       int
-	tcp        bool
-	connects   int
-	ipv4, ipv6 bool
-	plain      bool
-	noStore    bool
-	out        outputOptions
+	plan     plan.Plan
+	profile  string
+	spacing  time.Duration
+	size     int
+	tcp      bool
+	connects int
+	peerFlags
+	noStore bool
+	out     outputOptions
 }
 
 const delayLong = `Measure delay and its variation towards HOST on an otherwise idle path: small datagrams
@@ -62,24 +61,16 @@ func newDelayCmd(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	p := &o.plan
+	o.peerFlags.addFlags(cmd, p)
 	f.StringVar(&o.profile, "profile", "voice", "spacing of the probes: voice (20 ms) or 1ms")
 	f.Var(durationFlag{&o.spacing}, "spacing", "time between probes instead of a profile's, 1ms … 1m")
 	f.VarP(sizeFlagInt{&o.size}, "size", "l", "payload bytes of a probe (default 64; 44 or more, with --tcp 1 or more)")
 	f.VarP(durationFlag{&p.Duration}, "time", "t", "how long to probe (default 10s)")
 	f.BoolVar(&o.tcp, "tcp", false, "request and response over one TCP connection, and connect times")
 	f.IntVar(&o.connects, "connects", 20, "with --tcp: how many connections are timed")
-	f.IntVarP(&p.Port, "port", "p", plan.DefaultPort, "port of the server")
 	f.IntVarP(&p.TOS, "tos", "S", 0, "TOS byte (DSCP × 4) of the probes from here")
-	f.StringVarP(&p.BindHost, "bind", "B", "", "local address")
-	f.StringVar(&p.BindDev, "bind-dev", "", "local interface")
-	f.BoolVarP(&o.ipv4, "ipv4", "4", false, "use IPv4 only")
-	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6 only")
-	f.Var(durationFlag{&p.ConnectTimeout}, "connect-timeout", "give up connecting after this time")
-	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
-	f.BoolVar(&o.plain, "no-extension", false, "treat a fullbore server as a plain iperf3")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
 	o.out.addFlags(f)
-	cmd.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
 	cmd.MarkFlagsMutuallyExclusive("profile", "spacing")
 	return cmd
 }
@@ -91,15 +82,7 @@ var profiles = map[string]time.Duration{"voice": 20 * time.Millisecond, "1ms": t
 func (o *delayOptions) thePlan(host string) (plan.Plan, error) {
 	p := o.plan
 	p.Host, p.Direction = host, plan.Up
-	switch {
-	case o.ipv4:
-		p.Family = 4
-	case o.ipv6:
-		p.Family = 6
-	}
-	if o.plain {
-		p.Extension = "off"
-	}
+	o.peerFlags.apply(&p)
 	spacing, ok := profiles[o.profile]
 	if !ok {
 		return p, &UsageError{Msg: "--profile " + o.profile + ": there are voice (20 ms) and 1ms", Hints: []string{"any other spacing: --spacing 5ms"}}

@@ -26,13 +26,12 @@ import (
 
 // diagnoseOptions are the words of `fullbore diagnose`.
 type diagnoseOptions struct {
-	quick, deep        bool
-	up, down           bool
-	plan               plan.Plan // what all stages share
-	maxBytes, maxRate  int64
-	most               int
-	ipv4, ipv6         bool
-	plain              bool // no extension
+	quick, deep       bool
+	up, down          bool
+	plan              plan.Plan // what all stages share
+	maxBytes, maxRate int64
+	most              int
+	peerFlags
 	dryRun             bool
 	expect             []string
 	facts, replay      string
@@ -85,22 +84,15 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	p := &o.plan
+	o.peerFlags.addFlags(cmd, p)
 	f.BoolVar(&o.quick, "quick", false, "15 seconds")
 	f.BoolVar(&o.deep, "deep", false, "five minutes, longer stages")
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")
-	f.IntVarP(&p.Port, "port", "p", plan.DefaultPort, "port of the server")
 	f.StringVarP(&p.Congestion, "cc", "C", "", "congestion control of all streams (default: the systems' own)")
 	f.IntVar(&o.most, "most-streams", 64, "never more streams than this")
 	f.Var(sizeFlag{&o.maxBytes}, "max-bytes", "stop when so many payload bytes have moved, all stages together")
 	f.Var(rateFlag{&o.maxRate}, "max-rate", "never go above this rate")
-	f.StringVarP(&p.BindHost, "bind", "B", "", "local address")
-	f.StringVar(&p.BindDev, "bind-dev", "", "local interface")
-	f.BoolVarP(&o.ipv4, "ipv4", "4", false, "use IPv4 only")
-	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6 only")
-	f.Var(durationFlag{&p.ConnectTimeout}, "connect-timeout", "give up connecting after this time")
-	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
-	f.BoolVar(&o.plain, "no-extension", false, "treat a fullbore server as a plain iperf3")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done and how much traffic it makes; do nothing")
 	f.StringArrayVar(&o.expect, "expect", nil, "codes of verdicts, separated by commas: exit code 1 unless the first verdict is one of them (repeatable: all must hold)")
 	f.StringVar(&o.facts, "facts", "", "host facts from a recorded tree or a document of doctor --json, instead of this host's")
@@ -112,7 +104,6 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the runs in the history")
 	cmd.MarkFlagsMutuallyExclusive("quick", "deep")
 	cmd.MarkFlagsMutuallyExclusive("up", "down")
-	cmd.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
 	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
 	return cmd
 }
@@ -143,15 +134,7 @@ func (o *diagnoseOptions) complete(p plan.Plan) plan.Plan {
 	b := &o.plan
 	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
 	p.ConnectTimeout, p.Queue = b.ConnectTimeout, b.Queue
-	switch {
-	case o.ipv4:
-		p.Family = 4
-	case o.ipv6:
-		p.Family = 6
-	}
-	if o.plain {
-		p.Extension = "off"
-	}
+	o.peerFlags.apply(&p)
 	return p
 }
 
@@ -274,16 +257,9 @@ func (o *diagnoseOptions) check(rep *result.Report) (missed bool) {
 // diagnoseFacts are those of this host, or recorded ones.
 func (e *env) diagnoseFacts(ctx context.Context, o *diagnoseOptions, host string) (*result.Facts, error) {
 	var peer netip.Addr
-	family := 0
-	switch {
-	case o.ipv4:
-		family = 4
-	case o.ipv6:
-		family = 6
-	}
 	if host == "self" {
 		peer = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	} else if addrs, err := osnet.Resolve(ctx, host, family); err == nil && len(addrs) > 0 {
+	} else if addrs, err := osnet.Resolve(ctx, host, o.family()); err == nil && len(addrs) > 0 {
 		peer = addrs[0]
 	}
 	if o.facts == "" {

@@ -24,14 +24,13 @@ type testOptions struct {
 	copyMode       bool
 	window         string
 	affinity       []int
-	ipv4, ipv6     bool
-	expect         []string
-	pause          time.Duration // between hosts, and between stages of a profile
-	plain          bool          // no extension: behave as a plain iperf3 client
-	noStore        bool
-	viaWord        string
-	via            *via // nil = iperf3's protocol
-	out            outputOptions
+	peerFlags
+	expect  []string
+	pause   time.Duration // between hosts, and between stages of a profile
+	noStore bool
+	viaWord string
+	via     *via // nil = iperf3's protocol
+	out     outputOptions
 
 	profileName  string
 	profile      *testProfile // nil = none
@@ -100,10 +99,10 @@ func newTestCmd(e *env) *cobra.Command {
 func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	p := &o.plan
+	o.peerFlags.addFlags(cmd, p)
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")
 	f.BoolVar(&o.both, "both", false, "both directions at the same time")
-	f.IntVarP(&p.Port, "port", "p", plan.DefaultPort, "port of the server")
 	f.VarP(durationFlag{&p.Duration}, "time", "t", "length of each direction (default 10s)")
 	f.VarP(sizeFlag{&p.Bytes}, "bytes", "n", "move so many payload bytes instead of a time")
 	f.IntVarP(&p.Streams, "streams", "P", 1, "streams per direction (iperf3 peers: up to 128; fullbore: 10000)")
@@ -127,27 +126,19 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.IntVarP(&p.TOS, "tos", "S", 0, "TOS byte (DSCP × 4)")
 	f.IntVarP(&p.FlowLabel, "flow-label", "L", 0, "IPv6 flow label")
 	f.BoolVar(&p.MPTCP, "mptcp", false, "use MPTCP for the streams")
-	f.StringVarP(&p.BindHost, "bind", "B", "", "local address")
-	f.StringVar(&p.BindDev, "bind-dev", "", "local interface")
 	f.IntVar(&p.ClientPort, "cport", 0, "first local data port")
-	f.BoolVarP(&o.ipv4, "ipv4", "4", false, "use IPv4 only")
-	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6 only")
 	f.IntSliceVarP(&o.affinity, "affinity", "A", nil, "CPUs for the workers of this end, e.g. 2,3")
 	f.BoolVar(&o.copyMode, "copy", false, "read and write payload as an application does, instead of the cheapest honest path")
-	f.Var(durationFlag{&p.ConnectTimeout}, "connect-timeout", "give up connecting after this time")
 	f.Var(durationFlag{&p.ReceiveTimeout}, "receive-timeout", "give up when no data arrives for this long (default 2m)")
 	f.Var(sizeFlag{&p.MaxBytes}, "max-bytes", "stop when so many payload bytes have moved")
 	f.Var(rateFlag{&p.MaxRate}, "max-rate", "never go above this rate, all streams together")
-	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
 	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
 	f.StringVar(&o.viaWord, "via", "", viaHelp)
-	f.BoolVar(&o.plain, "no-extension", false, "speak plain iperf3 even to a fullbore server")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
 	o.out.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("up", "down", "both")
-	cmd.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
 	cmd.MarkFlagsMutuallyExclusive("time", "bytes")
 }
 
@@ -159,15 +150,7 @@ func (o *testOptions) plans(host string) ([]plan.Plan, error) {
 	}
 	p.Host = host
 	p.Affinity = o.affinity
-	switch {
-	case o.ipv4:
-		p.Family = 4
-	case o.ipv6:
-		p.Family = 6
-	}
-	if o.plain {
-		p.Extension = "off"
-	}
+	o.peerFlags.apply(&p)
 	if err := o.udp.apply(&p); err != nil {
 		return nil, err
 	}

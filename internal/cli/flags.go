@@ -3,6 +3,9 @@ package cli
 import (
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/units"
 )
 
@@ -76,4 +79,43 @@ func (f sizeFlagInt) String() string {
 		return ""
 	}
 	return units.ByteSize(*f.bytes).IEC()
+}
+
+// peerFlags are how a native command reaches HOST.
+type peerFlags struct {
+	ipv4, ipv6 bool
+	plain      bool // no extension
+}
+
+// addFlags adds the options; what a Plan holds goes into p.
+func (o *peerFlags) addFlags(cmd *cobra.Command, p *plan.Plan) {
+	f := cmd.Flags()
+	f.IntVarP(&p.Port, "port", "p", plan.DefaultPort, "port of the server")
+	f.StringVarP(&p.BindHost, "bind", "B", "", "local address")
+	f.StringVar(&p.BindDev, "bind-dev", "", "local interface")
+	f.BoolVarP(&o.ipv4, "ipv4", "4", false, "use IPv4 only")
+	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6 only")
+	f.Var(durationFlag{&p.ConnectTimeout}, "connect-timeout", "give up connecting after this time")
+	f.BoolVar(&p.Queue, "queue", false, "wait when the server is busy (fullbore servers)")
+	f.BoolVar(&o.plain, "no-extension", false, "treat a fullbore server as a plain iperf3")
+	cmd.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
+}
+
+// family is 4, 6 or, for either, 0.
+func (o *peerFlags) family() int {
+	switch {
+	case o.ipv4:
+		return 4
+	case o.ipv6:
+		return 6
+	}
+	return 0
+}
+
+// apply puts the rest into p.
+func (o *peerFlags) apply(p *plan.Plan) {
+	p.Family = o.family()
+	if o.plain {
+		p.Extension = "off"
+	}
 }
