@@ -24,7 +24,7 @@ func inNamespace(t *testing.T, rules string) System {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("CI needs root and nft: %v", err)
 		}
-		t.Skip("needs root and nft")
+		t.Skip("rules of a network namespace of its own need root and nft; CI has both")
 	}
 	// The runtime ends a thread whose goroutine ends while locked to it.
 	runtime.LockOSThread()

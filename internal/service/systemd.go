@@ -142,8 +142,9 @@ func Ready(ctx context.Context, socket string) error {
 	return nil
 }
 
-// homes are folders that the unit hides from the service.
-var homes = []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/", "/dev/"}
+// hidden are the folders below / that the unit hides from the service, so that its program cannot
+// be there (systemd.exec(5): ProtectHome, PrivateTmp, PrivateDevices).
+var hidden = []string{"home", "root", "run/user", "tmp", "var/tmp", "dev"}
 
 // systemdText is Text for systemd.
 func systemdText(s Spec) (file, contents string, steps []string, err error) {
@@ -161,8 +162,8 @@ func (m Manager) systemdInstall(ctx context.Context, s Spec) ([]string, error) {
 	if _, err := os.Stat(m.Root + "/run/systemd/system"); err != nil { // sd_booted(3)
 		return nil, fmt.Errorf("service: systemd does not run here: %w", ErrPrint)
 	}
-	for _, dir := range homes {
-		if strings.HasPrefix(s.Program, dir) {
+	for _, dir := range hidden {
+		if dir = "/" + dir + "/"; strings.HasPrefix(s.Program, dir) {
 			return nil, &LocationError{s.Program, dir, "/usr/local/bin"}
 		}
 	}
