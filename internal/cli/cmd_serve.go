@@ -235,6 +235,9 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 		shut, err := e.openFirewall(ctx, listeningOn(s, lns))
 		if err != nil {
 			closeListeners(lns)
+			for _, d := range doors {
+				d.ports.Close()
+			}
 			if ctx.Err() != nil {
 				return nil
 			}
