@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,6 +75,31 @@ func startServerAt(t testing.TB, s *Server, at netip.AddrPort) *testServer {
 	return startServerWith(t, s, at, func(ln net.Listener) net.Listener { return ln })
 }
 
+var portSlot atomic.Int64
+
+// freeAddr is an address whose port is free for TCP and for UDP. It lies below the ports
+// that the system hands out: of those a UDP socket of another test may have the one that
+// the system chose for a TCP listener.
+func freeAddr(t testing.TB, ip netip.Addr) netip.AddrPort {
+	t.Helper()
+	for range 1000 {
+		at := netip.AddrPortFrom(ip, uint16(12000+(os.Getpid()*131+int(portSlot.Add(1)))%8000))
+		ln, err := net.Listen("tcp", at.String())
+		if err != nil {
+			continue
+		}
+		ln.Close()
+		u, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			continue
+		}
+		u.Close()
+		return at
+	}
+	t.Fatal("no free port")
+	return netip.AddrPort{}
+}
+
 // startServerOn lets the test put something between the server and its listener.
 func startServerOn(t testing.TB, s *Server, wrap func(net.Listener) net.Listener) *testServer {
 	t.Helper()
@@ -81,6 +108,9 @@ func startServerOn(t testing.TB, s *Server, wrap func(net.Listener) net.Listener
 
 func startServerWith(t testing.TB, s *Server, at netip.AddrPort, wrap func(net.Listener) net.Listener) *testServer {
 	t.Helper()
+	if at.Port() == 0 {
+		at = freeAddr(t, at.Addr())
+	}
 	ln, err := osnet.Listen(t.Context(), "tcp", at, osnet.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -365,7 +366,7 @@ func scriptServer(t *testing.T, f func(p *rawPeer, streams func() net.Conn)) pla
 // scriptServerOf is the same with streams of either transport.
 func scriptServerOf(t *testing.T, tr plan.Transport, f func(p *rawPeer, streams func() net.Conn), set ...func(*udpFlows)) plan.Plan {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", freeAddr(t, netip.MustParseAddr("127.0.0.1")).String())
 	if err != nil {
 		t.Fatal(err)
 	}

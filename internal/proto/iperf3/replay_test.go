@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ type scriptedServer struct {
 }
 
 func newScriptedServer(t *testing.T, r recording) *scriptedServer {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", freeAddr(t, netip.MustParseAddr("127.0.0.1")).String())
 	if err != nil {
 		t.Fatal(err)
 	}
