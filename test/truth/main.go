@@ -4,6 +4,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,14 @@ import (
 // wanted is how many fit plays a scenario needs (design §8).
 const wanted = 3
 
+// options are the command's.
+type options struct {
+	fullbore, dir, out, state string
+	only                      string // pattern of the scenario files' names
+	plays                     int    // fit plays of each
+	keep                      string // folder for what the clients of fit plays printed
+}
+
 // entry is what is known of one scenario.
 type entry struct {
 	Name    string   `json:"name"`
@@ -38,7 +47,7 @@ type entry struct {
 	Date    string   `json:"date"`
 }
 
-func (e *entry) done() bool { return e.Right+e.Wrong+e.Unfit >= wanted }
+func (e *entry) done(plays int) bool { return e.Right+e.Wrong+e.Unfit >= plays }
 
 func (e *entry) verdict() string {
 	switch {
@@ -53,31 +62,35 @@ func (e *entry) verdict() string {
 }
 
 func main() {
-	fullbore := flag.String("fullbore", "bin/fullbore", "program under test")
-	dir := flag.String("dir", "testdata/scenarios", "folder of scenario files")
-	out := flag.String("out", "docs/verdicts.md", "table to write")
-	state := flag.String("state", "bin/truth.json", "where to go on")
+	var o options
+	flag.StringVar(&o.fullbore, "fullbore", "bin/fullbore", "program under test")
+	flag.StringVar(&o.dir, "dir", "testdata/scenarios", "folder of scenario files")
+	flag.StringVar(&o.out, "out", "docs/verdicts.md", "table to write")
+	flag.StringVar(&o.state, "state", "bin/truth.json", "where to go on")
+	flag.StringVar(&o.only, "only", "*", "play the scenarios whose name is like this (shell pattern)")
+	flag.IntVar(&o.plays, "plays", wanted, "fit plays of each; fewer than 3 prove nothing")
+	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *fullbore, *dir, *out, *state); err != nil {
+	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "truth:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, fullbore, dir, out, state string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.scenario"))
+func run(ctx context.Context, o options) error {
+	files, err := filepath.Glob(filepath.Join(o.dir, o.only+".scenario"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no scenarios in %s (%w)", dir, err)
+		return fmt.Errorf("no scenarios in %s (%w)", o.dir, err)
 	}
-	if fullbore, err = filepath.Abs(fullbore); err != nil {
+	if o.fullbore, err = filepath.Abs(o.fullbore); err != nil {
 		return err
 	}
 	known := map[string]*entry{}
-	if data, err := os.ReadFile(state); err == nil {
+	if data, err := os.ReadFile(o.state); err == nil {
 		if err := json.Unmarshal(data, &known); err != nil {
-			return fmt.Errorf("%s: %w (delete it to begin anew)", state, err)
+			return fmt.Errorf("%s: %w (delete it to begin anew)", o.state, err)
 		}
 	}
 	save := func() error {
@@ -85,21 +98,21 @@ func run(ctx context.Context, fullbore, dir, out, state string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(state, data, 0o644), os.WriteFile(out, []byte(table(files, known)), 0o644))
+		return errors.Join(os.WriteFile(o.state, data, 0o644), os.WriteFile(o.out, []byte(table(files, known)), 0o644))
 	}
 	wrong := 0
 	for _, f := range files {
-		e, err := prepare(known, f, fullbore)
+		e, err := prepare(known, f, o.fullbore)
 		if err != nil {
 			return err
 		}
-		for !e.done() && ctx.Err() == nil {
-			o, err := lab.RunFile(ctx, f, lab.RunOptions{Fullbore: fullbore}, os.Stdout)
+		for !e.done(o.plays) && ctx.Err() == nil {
+			outcome, err := lab.RunFile(ctx, f, lab.RunOptions{Fullbore: o.fullbore}, os.Stdout)
 			if err != nil {
 				return errors.Join(err, save())
 			}
-			e.count(o)
-			if err := save(); err != nil {
+			e.count(outcome)
+			if err := errors.Join(save(), keep(o.keep, f, e, outcome)); err != nil {
 				return err
 			}
 		}
@@ -114,7 +127,29 @@ func run(ctx context.Context, fullbore, dir, out, state string) error {
 		return errors.New("interrupted; run again to go on")
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d scenarios are wrong: see %s", wrong, out)
+		return fmt.Errorf("%d scenarios are wrong: see %s", wrong, o.out)
+	}
+	return nil
+}
+
+// keep writes what the client of the round's fit play printed, so that rules can be tried
+// on it again (`fullbore diagnose --replay`).
+func keep(folder, file string, e *entry, o lab.Outcome) error {
+	if folder == "" {
+		return nil
+	}
+	for _, p := range o.Plays {
+		if len(p.Void) > 0 || p.Client.Stdout == "" {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".scenario")
+		f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.json.gz", name, e.Right+e.Wrong)))
+		if err != nil {
+			return err
+		}
+		z := gzip.NewWriter(f)
+		_, err = z.Write([]byte(p.Client.Stdout))
+		return errors.Join(err, z.Close(), f.Close())
 	}
 	return nil
 }
