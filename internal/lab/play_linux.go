@@ -36,7 +36,7 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 	}
 	var server *Process
 	if len(s.Server) > 0 {
-		if server, err = n.Far.serve(ctx, Command{Args: commandLine(s.Server, o.Fullbore, s.addresses())}); err != nil {
+		if server, err = n.Far.serve(ctx, Command{Args: commandLine(s.Server, o.Fullbore, s.places())}); err != nil {
 			return p, err
 		}
 	}
@@ -182,7 +182,7 @@ func (s *Scenario) client(ctx context.Context, n *Network, o RunOptions, server 
 		return err
 	}
 	defer func() { p.Traffic = stop() }()
-	c, err := n.Near.Start(Command{Args: commandLine(s.Client, o.Fullbore, s.addresses())})
+	c, err := n.Near.Start(Command{Args: commandLine(s.Client, o.Fullbore, s.places())})
 	if err != nil {
 		return err
 	}
@@ -354,19 +354,19 @@ func (ns *Namespace) applyDevice(dev string, d DeviceSettings) error {
 	return ns.SetTBF(dev, *d.TBF)
 }
 
-// addresses returns what the placeholders stand for.
-func (s *Scenario) addresses() map[string]string {
+// places returns what the placeholders stand for.
+func (s *Scenario) places() map[string]string {
+	m := map[string]string{"CLIENT": NearIPv4, "CLIENT6": NearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6}
 	switch s.Topology {
 	case TopologyRouted:
-		return map[string]string{
+		m = map[string]string{
 			"CLIENT": RoutedNearIPv4, "CLIENT6": RoutedNearIPv6, "SERVER": RoutedFarIPv4, "SERVER6": RoutedFarIPv6,
 		}
 	case TopologySplit:
-		return map[string]string{
-			"CLIENT": RoutedNearIPv4, "CLIENT6": RoutedNearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6,
-		}
+		m["CLIENT"], m["CLIENT6"] = RoutedNearIPv4, RoutedNearIPv6
 	}
-	return map[string]string{"CLIENT": NearIPv4, "CLIENT6": NearIPv6, "SERVER": FarIPv4, "SERVER6": FarIPv6}
+	m["FACTS"] = s.Facts
+	return m
 }
 
 // commandLine fills in the program under test and the addresses.

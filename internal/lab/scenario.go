@@ -26,7 +26,7 @@ const (
 	TopologySplit  = "split"  // NewSplit
 )
 
-// Scenario is a path, commands and what must be said. docs/lab.md describes the file.
+// Scenario is a path, commands and what must be said. internal/lab/README.md describes the file.
 type Scenario struct {
 	Name     string
 	Topology string
@@ -44,6 +44,10 @@ type Scenario struct {
 	Timeout time.Duration
 	Pauses  []Pause
 	Traffic []Traffic
+	// Facts is a file or folder with recorded host facts, what a lab cannot make, for
+	// $FACTS in the commands: relative to the scenario's file as it is written there, and
+	// from where the program runs once the file is loaded. "" = none.
+	Facts string
 	// Fit are sentences about the client's JSON without which a play does not count: what
 	// the program says of the machine, not of the path.
 	Fit    []*Assertion
@@ -138,7 +142,15 @@ func LoadScenario(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab: read scenario: %w", err)
 	}
-	return ParseScenario(filepath.Base(path), text)
+	s, err := ParseScenario(filepath.Base(path), text)
+	if err != nil || s.Facts == "" {
+		return s, err
+	}
+	s.Facts = filepath.Join(filepath.Dir(path), s.Facts)
+	if _, err := os.Stat(s.Facts); err != nil {
+		return nil, fmt.Errorf("lab: %s: facts: %w", filepath.Base(path), err)
+	}
+	return s, nil
 }
 
 // ParseScenario reads a scenario; file names it in errors. Every fault is reported, with
@@ -159,6 +171,7 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
 		"pause":    func(n ast.Node, at string) { r.sequence(n, at, s.readPause(r)) },
 		"traffic":  func(n ast.Node, at string) { r.sequence(n, at, s.readTraffic(r)) },
+		"facts":    r.text(&s.Facts),
 		"fit":      r.assertions(&s.Fit),
 		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
 	})
@@ -183,6 +196,9 @@ func (s *Scenario) check(r *reader) {
 	}
 	if !r.given["cc"] {
 		r.fail(nil, "cc", "is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it")
+	}
+	if used := slices.ContainsFunc(slices.Concat(s.Server, s.Client), func(w string) bool { return strings.Contains(w, "$FACTS") }); used != (s.Facts != "") {
+		r.fail(nil, "facts", "facts and $FACTS go together: the one names the file, the other hands it to a program")
 	}
 	if len(s.Server) == 0 && !r.given["server"] && s.Expect.Server.any() {
 		r.fail(nil, "expect.server", "there is no server")
@@ -245,7 +261,7 @@ var deviceNames = map[string][]string{
 }
 
 // placeholders may stand in commands.
-var placeholders = []string{"$SERVER", "$SERVER6", "$CLIENT", "$CLIENT6"}
+var placeholders = []string{"$SERVER", "$SERVER6", "$CLIENT", "$CLIENT6", "$FACTS"}
 
 // command reads a command line: a list of words, or one text that is split at blanks.
 func (r *reader) command(to *[]string) handler {

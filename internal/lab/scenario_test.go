@@ -253,8 +253,8 @@ expect:
 			"f:4: cc: given twice",
 			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
 			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
-			"f:6: host: unknown key; there are: cc, client, devices, expect, fit, hosts, name, path, pause, server, timeout, topology, traffic",
-			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6",
+			"f:6: host: unknown key; there are: cc, client, devices, expect, facts, fit, hosts, name, path, pause, server, timeout, topology, traffic",
+			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6, $FACTS",
 			"f:9: timeout: 2h is outside 1s..1h0m0s",
 			`f:10: fit[0]: assertion "b": no operator after the path`,
 			`f:12: expect.exit: "maybe" is not a whole number from 0 to 255`,
@@ -262,6 +262,12 @@ expect:
 			`f:13: expect.json[1]: assertion "a = 1": unknown operator "="; there are: == != < <= > >= contains exists missing`,
 			"f:14: expect.stdout: want a list, found a single value",
 			"f:5: path.both.queue: needs a rate: an infinitely fast link has no queue",
+		}},
+		{"facts that nobody reads", minimal + "facts: x.json\n", []string{
+			"f: facts: facts and $FACTS go together: the one names the file, the other hands it to a program",
+		}},
+		{"facts that are not there", strings.Replace(minimal, "client: ", "client: fullbore diagnose --facts $FACTS ", 1), []string{
+			"f: facts: facts and $FACTS go together: the one names the file, the other hands it to a program",
 		}},
 		{"no congestion control", strings.Replace(minimal, "cc: reno\n", "", 1), []string{
 			"f: cc: is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it",
@@ -383,6 +389,27 @@ expect:
 	}
 	if _, err := LoadScenario(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestFacts: a scenario's facts lie beside its file, whatever the folder it is played from.
+func TestFacts(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.scenario")
+	text := "name: a\ntopology: pair\ncc: reno\nfacts: host.json\nclient: fullbore diagnose self --facts $FACTS\nexpect: {exit: 0}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadScenario(file); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "a.scenario: facts: ") {
+		t.Errorf("facts that are not there: %v", err)
+	}
+	want := filepath.Join(dir, "host.json")
+	if err := os.WriteFile(want, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := LoadScenario(file)
+	if err != nil || s.Facts != want {
+		t.Errorf("facts %+v, error %v; want %s", s, err, want)
 	}
 }
 

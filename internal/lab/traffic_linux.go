@@ -55,9 +55,9 @@ func (s *Scenario) startTraffic(ctx context.Context, n *Network) (stop func() []
 func (s *Scenario) openTraffic(n *Network, t Traffic, i int) (*trafficFlow, error) {
 	f := &trafficFlow{Traffic: t}
 	src, dst := n.Near, n.Far
-	to := s.addresses()["SERVER"]
+	to := s.places()["SERVER"]
 	if t.From == "server" {
-		src, dst, to = n.Far, n.Near, s.addresses()["CLIENT"]
+		src, dst, to = n.Far, n.Near, s.places()["CLIENT"]
 	}
 	addr := &net.UDPAddr{IP: net.ParseIP(to), Port: TrafficPort + i}
 	err := dst.Do(func() (err error) {
