@@ -35,8 +35,16 @@ func TestReplay(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(f), ".scenario")
 		played[name] = true
 		t.Run(name, func(t *testing.T) {
-			for _, why := range lab.JudgeDiagnosis(s.Expect.Diagnosis, judged(t, filepath.Join(recordings, name+".json.gz"))) {
-				t.Error(why)
+			faults := lab.JudgeDiagnosis(s.Expect.Diagnosis, judged(t, filepath.Join(recordings, name+".json.gz")))
+			if why, known := knownWrong[name]; known {
+				if len(faults) == 0 {
+					t.Errorf("is right now: take it out of knownWrong (%s)", why)
+				}
+				t.Logf("known to be wrong (%s): %q", why, faults)
+				return
+			}
+			for _, fault := range faults {
+				t.Error(fault)
 			}
 		})
 	}
@@ -49,8 +57,13 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s is recorded, and there is no scenario of that name", name)
 		}
 	}
-	if len(played) < 15 {
+	if len(played) < 55 {
 		t.Errorf("only %d scenarios of diagnoses", len(played))
+	}
+	for name := range knownWrong {
+		if !played[name] {
+			t.Errorf("knownWrong has %s, which is no scenario", name)
+		}
 	}
 }
 
