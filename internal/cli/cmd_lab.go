@@ -21,7 +21,7 @@ func newLabCmd(e *env) *cobra.Command {
 rate, delay, queue, loss and other faults. Try every command without a second host, or play a
 scenario file and see whether what fullbore says is what was built.`,
 	}
-	cmd.AddCommand(newLabRunCmd(e), newLabShellCmd(e))
+	cmd.AddCommand(newLabDemoCmd(e), newLabRunCmd(e), newLabShellCmd(e))
 	cmd.AddCommand(newLabHelperCmds(e)...)
 	return cmd
 }
