@@ -51,8 +51,10 @@ fuzz: ## each decoder for FUZZTIME
 bench: build ## pairs against each peer binary that is found; table into docs/benchmarks.md
 	$(GO) run ./test/bench -fullbore bin/fullbore -out docs/benchmarks.md
 
-truth: build ## every lab scenario live, in fit runs; table into docs/verdicts.md (root)
-	$(GO) run ./test/truth -fullbore bin/fullbore -out docs/verdicts.md
+# A program without a version of its own: what was played stays valid until the code changes. It goes on where it was stopped.
+truth: ## every lab scenario live, in fit runs; table into docs/verdicts.md (root)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/truth/fullbore ./cmd/fullbore
+	$(GO) run ./test/truth -fullbore bin/truth/fullbore -out docs/verdicts.md
 
 generate: ## docs that come from tables: compat, schema, man pages
 	$(GO) test ./internal/cli/compat/... -update

@@ -1,24 +1,23 @@
 // Command truth plays every lab scenario live until three fit plays counted, and
-// writes what came out into a table. It can be stopped and goes on where it was; a
-// scenario file or a program that changed is played again. Linux, root.
+// writes what came out into a table: what was said against what is true, scenario by
+// scenario, with the plays that did not count, the time and the traffic. It can be
+// stopped at any moment and goes on where it was; a scenario or a program that changed is
+// played again, and nothing else is. Linux, root.
 package main
 
 import (
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"sort"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
@@ -30,35 +29,10 @@ const wanted = 3
 // options are the command's.
 type options struct {
 	fullbore, dir, out, state string
-	only                      string // pattern of the scenario files' names
+	only                      string // patterns of the scenario files' names, separated by commas
 	plays                     int    // fit plays of each
 	keep                      string // folder for what the clients of fit plays printed
-}
-
-// entry is what is known of one scenario.
-type entry struct {
-	Name    string   `json:"name"`
-	Hash    string   `json:"hash"` // of the scenario file and the program
-	Right   int      `json:"right"`
-	Wrong   int      `json:"wrong"`
-	Unfit   int      `json:"unfit"` // rounds in which no play counted
-	Voids   int      `json:"voids"`
-	Reasons []string `json:"reasons,omitempty"`
-	Date    string   `json:"date"`
-}
-
-func (e *entry) done(plays int) bool { return e.Right+e.Wrong+e.Unfit >= plays }
-
-func (e *entry) verdict() string {
-	switch {
-	case e.Wrong > 0:
-		return "**wrong**"
-	case e.Right >= wanted:
-		return "right"
-	case e.Unfit > 0:
-		return "machine unfit"
-	}
-	return "not finished"
+	table                     bool   // write the table and play nothing
 }
 
 func main() {
@@ -67,74 +41,128 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "testdata/scenarios", "folder of scenario files")
 	flag.StringVar(&o.out, "out", "docs/verdicts.md", "table to write")
 	flag.StringVar(&o.state, "state", "bin/truth.json", "where to go on")
-	flag.StringVar(&o.only, "only", "*", "play the scenarios whose name is like this (shell pattern)")
+	flag.StringVar(&o.only, "only", "*", "play the scenarios whose name is like one of these (shell patterns, separated by commas)")
 	flag.IntVar(&o.plays, "plays", wanted, "fit plays of each; fewer than 3 prove nothing")
 	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
+	flag.BoolVar(&o.table, "table", false, "only write the table from what is known")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "truth:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) error {
-	files, err := filepath.Glob(filepath.Join(o.dir, o.only+".scenario"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no scenarios in %s (%w)", o.dir, err)
+// run plays what is to be played. The table always has all scenarios of the folder.
+func run(ctx context.Context, o options, w io.Writer) error {
+	all, err := scenarios(o.dir)
+	if err != nil {
+		return err
 	}
 	if o.fullbore, err = filepath.Abs(o.fullbore); err != nil {
 		return err
 	}
-	known := map[string]*entry{}
-	if data, err := os.ReadFile(o.state); err == nil {
-		if err := json.Unmarshal(data, &known); err != nil {
-			return fmt.Errorf("%s: %w (delete it to begin anew)", o.state, err)
-		}
+	s, err := openState(o.state, o.fullbore)
+	if err != nil {
+		return err
 	}
-	save := func() error {
-		data, err := json.MarshalIndent(known, "", " ")
-		if err != nil {
+	for _, f := range all {
+		if err := s.prepare(f); err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(o.state, data, 0o644), os.WriteFile(o.out, []byte(table(files, known)), 0o644))
 	}
-	wrong := 0
-	for _, f := range files {
-		e, err := prepare(known, f, o.fullbore)
-		if err != nil {
-			return err
-		}
-		for !e.done(o.plays) && ctx.Err() == nil {
-			outcome, err := lab.RunFile(ctx, f, lab.RunOptions{Fullbore: o.fullbore}, os.Stdout)
+	where := fmt.Sprintf("Commit %s. %s", commit(o.out), machine())
+	save := func() error { return errors.Join(s.save(), writeFile(o.out, []byte(page(all, s, where)))) }
+	chosen, err := choose(all, o.only)
+	if err != nil {
+		return err
+	}
+	if o.table {
+		chosen = nil
+	}
+	for i, f := range chosen {
+		e := s.of(f)
+		for round := e.rounds() + 1; !e.done(o.plays) && ctx.Err() == nil; round++ {
+			_, _ = fmt.Fprintf(w, "[%d/%d] %s, round %d of %d\n", i+1, len(chosen), f.key, round, o.plays)
+			began := time.Now()
+			outcome, err := lab.RunFile(ctx, f.path, lab.RunOptions{Fullbore: o.fullbore}, w)
+			if ctx.Err() != nil {
+				break // what was not finished counts for nothing, and is played again
+			}
 			if err != nil {
 				return errors.Join(err, save())
 			}
-			e.count(outcome)
-			if err := errors.Join(save(), keep(o.keep, f, e, outcome)); err != nil {
+			e.count(f.scenario, outcome, time.Since(began))
+			if err := errors.Join(save(), keep(o.keep, f.key, e, outcome)); err != nil {
 				return err
 			}
-		}
-		if e.Wrong > 0 {
-			wrong++
 		}
 	}
 	if err := save(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	t := sum(all, s)
+	_, _ = fmt.Fprintln(w, t)
+	switch {
+	case ctx.Err() != nil:
 		return errors.New("interrupted; run again to go on")
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d scenarios are wrong: see %s", wrong, o.out)
+	case t.wrong > 0:
+		return fmt.Errorf("%d scenarios are wrong: see %s", t.wrong, o.out)
 	}
 	return nil
 }
 
+// file is a scenario of the folder.
+type file struct {
+	path, key string // key: its name without ending
+	scenario  *lab.Scenario
+}
+
+// scenarios reads a folder, in the order of the names.
+func scenarios(dir string) ([]file, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.scenario"))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no scenarios in %s", dir)
+	}
+	slices.Sort(paths)
+	var out []file
+	for _, p := range paths {
+		s, err := lab.LoadScenario(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{path: p, key: strings.TrimSuffix(filepath.Base(p), ".scenario"), scenario: s})
+	}
+	return out, nil
+}
+
+// choose is those whose names are like one of the patterns.
+func choose(all []file, patterns string) (out []file, err error) {
+	for _, f := range all {
+		for p := range strings.SplitSeq(patterns, ",") {
+			like, err := filepath.Match(strings.TrimSpace(p), f.key)
+			if err != nil {
+				return nil, fmt.Errorf("-only %s: %w", p, err)
+			}
+			if like {
+				out = append(out, f)
+				break
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("-only %s: no scenario is called so", patterns)
+	}
+	return out, nil
+}
+
 // keep writes what the client of the round's fit play printed, so that rules can be tried
 // on it again (`fullbore diagnose --replay`).
-func keep(folder, file string, e *entry, o lab.Outcome) error {
+func keep(folder, key string, e *entry, o lab.Outcome) error {
 	if folder == "" {
 		return nil
 	}
@@ -142,8 +170,7 @@ func keep(folder, file string, e *entry, o lab.Outcome) error {
 		if len(p.Void) > 0 || p.Client.Stdout == "" {
 			continue
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".scenario")
-		f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.json.gz", name, e.Right+e.Wrong)))
+		f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.json.gz", key, e.Right+e.Wrong)))
 		if err != nil {
 			return err
 		}
@@ -152,89 +179,4 @@ func keep(folder, file string, e *entry, o lab.Outcome) error {
 		return errors.Join(err, z.Close(), f.Close())
 	}
 	return nil
-}
-
-// prepare finds a scenario's entry, or makes a new one when file or program changed.
-func prepare(known map[string]*entry, file, fullbore string) (*entry, error) {
-	s, err := lab.LoadScenario(file)
-	if err != nil {
-		return nil, err
-	}
-	h := sha256.New()
-	for _, name := range []string{file, fullbore} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		h.Write(data)
-	}
-	hash := hex.EncodeToString(h.Sum(nil))[:16]
-	key := filepath.Base(file)
-	if e := known[key]; e != nil && e.Hash == hash {
-		return e, nil
-	}
-	known[key] = &entry{Name: s.Name, Hash: hash}
-	return known[key], nil
-}
-
-func (e *entry) count(o lab.Outcome) {
-	switch {
-	case o.Unfit(), o.Cannot():
-		e.Unfit++
-	case o.Right():
-		e.Right++
-	default:
-		e.Wrong++
-		e.Reasons = append(e.Reasons, o.Reasons...)
-	}
-	for _, p := range o.Plays {
-		if len(p.Void) > 0 {
-			e.Voids++
-		}
-	}
-	e.Date = time.Now().UTC().Format("2006-01-02")
-}
-
-// table is the page that is committed.
-func table(files []string, known map[string]*entry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Verdicts of the lab\n\n")
-	fmt.Fprintf(&b, "Written by `make truth`: each scenario of `testdata/scenarios` is played live until three plays counted. A play counts\n")
-	fmt.Fprintf(&b, "when the machine let the path be what it claims to be (the link's lateness p99 at most max(1 ms, 3 %% of the RTT), steal at\n")
-	fmt.Fprintf(&b, "most 5 %%); others are void, and replayed at most %d times a round.\n\n", lab.MaxReplays)
-	fmt.Fprintf(&b, "Commit %s, %s/%s, %d cores, %s.\n\n", commit(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), kernel())
-	fmt.Fprintf(&b, "| scenario | verdict | right | wrong | unfit rounds | voids | date |\n|---|---|---|---|---|---|---|\n")
-	var reasons []string
-	sort.Strings(files)
-	for _, f := range files {
-		e := known[filepath.Base(f)]
-		if e == nil {
-			fmt.Fprintf(&b, "| %s | not played | | | | | |\n", filepath.Base(f))
-			continue
-		}
-		fmt.Fprintf(&b, "| [%s](../%s) | %s | %d | %d | %d | %d | %s |\n", e.Name, f, e.verdict(), e.Right, e.Wrong, e.Unfit, e.Voids, e.Date)
-		for _, r := range e.Reasons {
-			reasons = append(reasons, fmt.Sprintf("- %s: %s", e.Name, r))
-		}
-	}
-	if len(reasons) > 0 {
-		fmt.Fprintf(&b, "\n## What was wrong\n\n%s\n", strings.Join(reasons, "\n"))
-	}
-	return b.String()
-}
-
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func kernel() string {
-	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return "unknown kernel"
-	}
-	return "kernel " + strings.TrimSpace(string(data))
 }
