@@ -159,7 +159,7 @@ type DataPath struct {
 	Tx     string `json:"tx,omitempty"`     // "copy", "sendfile", "vmsplice", "zerocopy", "file"
 	Rx     string `json:"rx,omitempty"`     // "copy", "discard" (MSG_TRUNC), "file"
 	Pacing string `json:"pacing,omitempty"` // "none", "sleep", "kernel", "frugal" (0.5 ms bursts), "precise" (spins)
-	Worker string `json:"worker,omitempty"` // "thread" (blocking, one per stream), "epoll", "shared" (many UDP senders by due time), "goroutine"
+	Worker string `json:"worker,omitempty"` // "thread" (blocking, one per stream), "epoll", "shared" (many UDP senders by due time), "overlapped" (Windows: several calls under way), "goroutine"
 	// UDP: how datagrams go through one call ("sendmmsg", "gso", "plain"; "recvmmsg", "gro",
 	// "plain"); "gso/gro" for an end that sends and receives.
 	Batch string `json:"batch,omitempty"`

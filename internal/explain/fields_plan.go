@@ -87,7 +87,7 @@ var planFields = []Topic{
 		Text: "UDP super-packets of the segmentation offload reached the receiver whole: loopback and veth do not cut them. The work per datagram that a network card demands was not done, so rate and CPU cost are those of a path without a card.",
 		Do:   "For a figure that holds on a network: --offload off, or measure over a real card.", See: []string{"offload-uncut"},
 	},
-	{Word: "worker", In: []string{"DataPath"}, Text: "How streams are driven: \"thread\" (one blocking thread each), \"epoll\" (a few threads for all) or \"goroutine\"."},
+	{Word: "worker", In: []string{"DataPath"}, Text: "How streams are driven: \"thread\" (one blocking thread each), \"epoll\" (a few threads for all), \"overlapped\" (Windows: a thread each, several calls under way) or \"goroutine\"."},
 	{Word: "options", In: []string{"Test"}, Text: "The user's own words on the command line, for the record."},
 	{Word: "server_limit", In: []string{"Test"}, Text: "The server's policy that applied to this test: greatest rate and length."},
 	{Word: "max_duration_s", In: []string{"Limit"}, Unit: "seconds", Text: "Longest test that the server allows."},

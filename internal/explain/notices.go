@@ -19,6 +19,11 @@ var notices = []Topic{
 		See:  []string{"worker_load", "cpu-sender", "cpu-receiver"},
 	},
 	{
+		Word: "overlap-off",
+		Text: "Several calls were to be under way at once on each connection (ntttcp -a n), and one at a time is: overlapped calls are Windows', of TCP alone. The next call begins when the one before it has ended; with a send buffer of 0 that is one block a round trip.",
+		See:  []string{"worker"},
+	},
+	{
 		Word: "congestion-unavailable",
 		Text: "The congestion control that was asked for does not exist on that host; the one named in the notice was used instead.",
 		Do:   "modprobe tcp_NAME there, or choose one of net.ipv4.tcp_available_congestion_control.",

@@ -59,6 +59,11 @@ type Config struct {
 	Out          result.Sink
 	KernelPacing bool // let the kernel pace Bitrate where that is exact enough
 
+	// Outstanding is how many sends or receives of each flow are under way at once, at most, where
+	// the system has overlapped calls (Windows); 0 = as many as the engine thinks good, for the
+	// cheapest ways of Send and Receive alone, and 1 = one at a time. Over UDP, with a file, with
+	// messages and for a receiver with a budget it is always one.
+	Outstanding int
 	// Verify makes receivers look at every byte: one that is not Fill ends its flow with a
 	// *CorruptError. Payload is then copied whatever Receive says. Datagrams must be bare.
 	Verify bool
@@ -125,6 +130,7 @@ func validate(cfg Config, flows []Flow) error {
 	}
 	bad(cfg.BlockSize < 1 || cfg.BlockSize > plan.MaxBlockSize, "block_size", cfg.BlockSize, "must be 1…1048576")
 	cfg.validateMessages(bad)
+	bad(cfg.Outstanding < 0, "outstanding", cfg.Outstanding, "must not be negative")
 	bad(cfg.Burn < 0, "burn", cfg.Burn, "must not be negative")
 	bad(cfg.Verify && cfg.Fill == 0, "verify", cfg.Verify, "needs a payload of one byte")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")

@@ -358,23 +358,6 @@ func (e *Engine) pin(i int, paced bool) (unpin func()) {
 	}
 }
 
-func checkAffinity(cpus []int) error {
-	usable, err := osnet.UsableCPUs()
-	if err != nil {
-		return fmt.Errorf("traffic: affinity: %w", err)
-	}
-	for _, c := range cpus {
-		ok := false
-		for _, u := range usable {
-			ok = ok || c == u
-		}
-		if !ok {
-			return fmt.Errorf("traffic: affinity: %w", &osnet.AffinityError{CPU: c, Usable: usable})
-		}
-	}
-	return nil
-}
-
 func (e *Engine) fallbackNotice() *result.Notice {
 	if e.cfg.Send != plan.SendZeroCopy || !e.fastTx || e.tx.Load() != txCopy {
 		return nil

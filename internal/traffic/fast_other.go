@@ -2,17 +2,52 @@
 
 package traffic
 
-import "github.com/fullbore-net/fullbore/result"
+import (
+	"runtime"
 
-// shared: nothing is shared where only the portable worker exists.
-type shared struct{}
+	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/result"
+)
 
-func (e *Engine) buildFast(flows []*stream) ([]*stream, error) { return flows, nil }
+// shared is what the workers of one engine share: where only the portable worker exists,
+// nothing.
+type shared struct {
+	blocking int    // workers that wait in the system, each in a processor's place
+	procs    func() // gives GOMAXPROCS back
+}
+
+// buildFast makes movers for the flows that may have several calls under way, and returns
+// the others.
+func (e *Engine) buildFast(flows []*stream) ([]*stream, error) {
+	rest := e.buildOverlapped(flows)
+	e.shared.blocking = len(flows) - len(rest)
+	return rest, nil
+}
+
+// pin binds the calling goroutine's thread to the CPU of worker i, until unpin.
+func (e *Engine) pin(i int, _ bool) (unpin func()) {
+	runtime.LockOSThread()
+	cpus := e.cfg.Affinity
+	_ = osnet.SetAffinity(cpus[i%len(cpus) : i%len(cpus)+1]) // checked in New
+	return func() {
+		if osnet.SetAffinity(nil) == nil { // else the thread ends with its goroutine
+			runtime.UnlockOSThread()
+		}
+	}
+}
+
+func (sh *shared) acquire(int) {
+	if sh.blocking > 0 {
+		sh.procs = raiseProcs(sh.blocking)
+	}
+}
+
+func (sh *shared) release() {
+	if sh.procs != nil {
+		sh.procs()
+	}
+}
 
 func (e *Engine) txPath() string                 { return "copy" }
 func (e *Engine) paceInKernel(int64) bool        { return false }
-func (e *Engine) pin(int, bool) func()           { return func() {} }
-func checkAffinity([]int) error                  { return nil }
 func (e *Engine) fallbackNotice() *result.Notice { return nil }
-func (*shared) acquire(int)                      {}
-func (*shared) release()                         {}

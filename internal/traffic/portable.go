@@ -47,7 +47,7 @@ func (p *portable) run() {
 	if len(s.e.cfg.Affinity) > 0 {
 		defer s.e.pin(p.i, false)()
 	}
-	p.timer = time.NewTimer(time.Hour)
+	p.startTimer()
 	defer p.timer.Stop()
 	if s.Send {
 		p.buf = make([]byte, s.e.cfg.BlockSize)
@@ -86,6 +86,8 @@ func (c *Config) fill(p []byte) {
 	}
 	rand.NewChaCha8(seed).Read(p)
 }
+
+func (p *portable) startTimer() { p.timer = time.NewTimer(time.Hour) }
 
 // pause waits ns, or until a kick.
 func (p *portable) pause(ns int64) {

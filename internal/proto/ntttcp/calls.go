@@ -23,11 +23,15 @@ func (c *Config) callsOf(n *plan.NTTTCP) {
 	}
 	c.Spacing, c.Burn = n.Spacing, n.CPUBurn*1000
 	c.WaitAll = n.WaitAll && !n.Sends()
+	c.Outstanding = n.Outstanding
 }
 
 // calls puts it into an engine's settings.
 func (c Config) calls(cfg *traffic.Config) {
 	cfg.CountCalls, cfg.TimeCalls = c.CountCalls || c.TimeCalls, c.TimeCalls
+	if cfg.Transport == plan.TCP {
+		cfg.Outstanding = c.Outstanding
+	}
 	if c.Verify {
 		cfg.Verify, cfg.Fill = true, PayloadByte
 	}

@@ -110,6 +110,9 @@ type Config struct {
 	// until BlockSize bytes are there.
 	Burn    int
 	WaitAll bool
+	// Outstanding is how many calls of a TCP connection are under way at once, where the system
+	// has overlapped calls (Windows: -a); 0 = the engine's choice.
+	Outstanding int
 
 	Options []string // the user's words, for the record
 }

@@ -80,8 +80,7 @@ var LinuxOptions = []Option{
 }
 
 const (
-	whyOverlap = "recorded; the engine sends and receives in its own way"
-	whySizes   = "sizes above 2147483647 are refused (original: 32 bits wrap); junk is said"
+	whySizes = "sizes above 2147483647 are refused (original: 32 bits wrap); junk is said"
 )
 
 // WindowsOptions is the table of ntttcp.exe 5.40, in the order of its help.
@@ -94,12 +93,12 @@ var WindowsOptions = []Option{
 	{Name: "-sp", Role: Both, Help: "ask the receiver at the first port for data ports", Status: Differs, Why: "with -6 too"},
 	{Name: "-ns", Role: Both, Help: "no synchronisation", Status: Differs, Why: "the receiver does not need it: it goes by where the first connection lands"},
 	{Name: "-to", Meta: "ms", Role: Both, Help: "limit of each wait", Limits: "default 600000; 0 = none", Status: Differs, Why: "a sender without a receiver ends after its retries (original: hangs)"},
-	{Name: "-a", Meta: "n", Optional: true, Role: Both, Help: "calls that overlap, per connection", Limits: "1 to 63, default 2", Status: Differs, Why: whyOverlap + "; SO_SNDBUF becomes 0 on Windows only"},
+	{Name: "-a", Meta: "n", Optional: true, Role: Both, Help: "calls that overlap, per connection", Limits: "1 to 63, default 2", Status: Differs, Why: "on Windows alone, with SO_SNDBUF 0 as there; over UDP and with -jm one call at a time"},
 	{Name: "-rb", Meta: "size", Role: Both, Help: "SO_RCVBUF", Limits: "default -1 = the system's", Status: Differs, Why: whySizes},
 	{Name: "-sb", Meta: "size", Role: Both, Help: "SO_SNDBUF", Limits: "default -1 = the system's", Status: Differs, Why: whySizes},
 	{Name: "-ndl", Role: Both, Help: "TCP_NODELAY", Status: Differs, Why: "no effect on UDP, and said (original: that thread fails)"},
 	{Name: "-u", Role: Both, Help: "UDP", Limits: "default TCP", Status: Done},
-	{Name: "-w", Role: Both, Help: "WSASend and WSARecv; needs -a", Status: Differs, Why: whyOverlap, WindowsOnly: true},
+	{Name: "-w", Role: Both, Help: "WSASend and WSARecv; needs -a", Status: Differs, Why: "recorded; they are used always (original: WriteFile, ReadFile)", WindowsOnly: true},
 	{Name: "-rt", Role: Both, Help: "round trips: each send is answered", Status: Done},
 	{Name: "-d", Role: Receiver, Help: "verify that every byte is right", Status: Differs, Why: "datagrams are not verified, and said"},
 	{Name: "-t", Meta: "seconds", Role: Both, Help: "length of the test; with -n its limit", Limits: "at least 1; default with -n 3 hours", Status: Differs, Why: "0 runs until Ctrl-C (original: refused); more than 2147483 is refused (original: 32 bits wrap)"},
@@ -115,13 +114,13 @@ var WindowsOptions = []Option{
 	{Name: "-uso", Meta: "bytes", Role: SenderOnly, Help: "UDP segmentation: datagrams of so many bytes; needs -s and -u", Status: Done},
 	{Name: "-uro", Role: ReceiverOnly, Help: "UDP receive coalescing; needs -r and -u", Status: Differs, Why: "recorded; it is used wherever the system has it"},
 	{Name: "-uc", Role: Both, Since: "5.39", Help: "unconnected UDP sockets; needs -u", Status: Differs, Why: "recorded; a sender's sockets are connected, a receiver's never are"},
-	{Name: "-x", Meta: "n", Optional: true, Role: SenderOnly, Help: "TransmitPackets with n buffers per call; needs -a", Limits: "default 1", Status: Differs, Why: whyOverlap, WindowsOnly: true},
-	{Name: "-hv", Role: Both, Help: "Hyper-V sockets; hosts are GUIDs", Status: Differs, Why: "refused: this program has no Hyper-V sockets"},
+	{Name: "-x", Meta: "n", Optional: true, Role: SenderOnly, Help: "TransmitPackets with n buffers per call; needs -a", Limits: "default 1", Status: Differs, Why: "recorded; sent with WSASend: the same bytes, one buffer per call", WindowsOnly: true},
+	{Name: "-hv", Role: Both, Help: "Hyper-V sockets; hosts are GUIDs", Status: Differs, Why: "refused: packages net and x/sys have no addresses of AF_HYPERV, and nothing here could test it"},
 	{Name: "-nsb", Role: Both, Help: "print at once", Status: Differs, Why: "needless: every line is written at once"},
 	{Name: "-thr", Meta: "KB/s", Role: SenderOnly, Help: "limit of the rate of each thread", Status: Differs, Why: "64 bits (original: wraps above 2097151); 1 byte per ms at least"},
 	{Name: "-brn", Meta: "n", Role: Both, Help: "turns of a loop after each call, in thousands", Limits: "default 0", Status: Done},
 	{Name: "-lm", Role: Both, Help: "measure the latency of each call", Status: Done},
-	{Name: "-icp", Meta: "threads", Role: Both, Help: "I/O completion port with so many threads; needs -a", Limits: "0 = one per CPU", Status: Differs, Why: whyOverlap, WindowsOnly: true},
+	{Name: "-icp", Meta: "threads", Role: Both, Help: "I/O completion port with so many threads; needs -a", Limits: "0 = one per CPU", Status: Differs, Why: "recorded; each connection waits for its own calls: a socket has one port, and that is the Go runtime's", WindowsOnly: true},
 	{Name: "-cfi", Role: Both, Help: "CPU load from idle cycles", Status: Differs, Why: "no effect on systems other than Windows, and said", WindowsOnly: true},
 	{Name: "-es", Role: Both, Help: "the system's TCP statistics of each connection, in the XML; administrator only", Status: Differs, Why: "no effect, and said", WindowsOnly: true},
 	{Name: "-sam", Meta: "seconds", Role: Both, Help: "a result for each part of the test of so many seconds; needs -t", Status: Differs, Why: "also before -t (original: no samples), and without -xml (original: crashes); calls are not counted per part over TCP"},
