@@ -177,6 +177,9 @@ func flowOf(d *method.Done, dir result.Direction) flow {
 	f.ratio, f.ratioKnown = method.RetransmitRatio(run, dir)
 	f.readStreams(run)
 	f.readRows(run)
+	if most, known := f.cameIn(); known && f.arrived && f.rate > most*(1+readLate) {
+		f.rate = most
+	}
 	for i, e := range []result.End{dir.Sender(), dir.Receiver()} {
 		if v, ok := conclude.WorkerLoad(run, e); ok {
 			f.load[i] = v
@@ -266,6 +269,40 @@ func (f *flow) readRows(run *result.Run) {
 	if n >= 3 {
 		f.starved = float64(starved) / float64(n)
 	}
+}
+
+// beside is what our own small packets beside a load take of the path, bit/s with IP headers.
+func (f *flow) beside() float64 {
+	if f.probes == nil {
+		return 0
+	}
+	return (probeSize + 28) * 8 / probeSpacing.Seconds()
+}
+
+// readLate is by how much reading may be ahead of what the interface took in before it says that
+// older bytes were read, too.
+const readLate = 0.01
+
+// cameIn is the most payload that the receiver's interface took in during the counted rows, bit/s.
+// What a program reads may be more: bytes that came in the warm-up and waited behind a hole.
+func (f *flow) cameIn() (bps float64, known bool) {
+	if f.run.Test.Transport != "tcp" || f.mss <= 0 {
+		return 0, false
+	}
+	header := f.wire(f.mss) - f.mss + 14
+	var bytes, time float64
+	for i := range f.run.Rows {
+		r := &f.run.Rows[i]
+		if r.End != f.dir.Receiver() || r.Omitted || r.Host == nil || r.Host.NIC == nil {
+			continue
+		}
+		bytes += float64(r.Host.NIC.RxBytes) - header*float64(r.Host.NIC.RxPackets)
+		time += r.Stop - r.Start
+	}
+	if time < 1 || bytes <= 0 {
+		return 0, false
+	}
+	return bytes * 8 / time, true
 }
 
 // onTheWay is the bytes that a flow had on the way, of each stream.

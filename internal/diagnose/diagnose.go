@@ -176,12 +176,13 @@ func rank(vs []result.Verdict, order map[string]int) {
 	})
 }
 
-// merge puts the same verdict of both directions together where their figures agree.
+// merge puts the same verdict of both directions together where their figures agree, and how
+// sure they are.
 func merge(vs []result.Verdict) []result.Verdict {
 	var out []result.Verdict
 	for _, v := range vs {
 		at := slices.IndexFunc(out, func(o result.Verdict) bool {
-			return o.Code == v.Code && o.Host == v.Host && o.Direction == string(result.Up) && v.Direction == string(result.Down) && alike(o, v)
+			return o.Code == v.Code && o.Host == v.Host && o.Direction == string(result.Up) && v.Direction == string(result.Down) && o.Certainty == v.Certainty && alike(o, v)
 		})
 		if at < 0 {
 			out = append(out, v)
@@ -196,7 +197,6 @@ func merge(vs []result.Verdict) []result.Verdict {
 			}
 		}
 		o.Stages = append(o.Stages, v.Stages...)
-		o.Certainty = weaker(o.Certainty, v.Certainty)
 	}
 	return out
 }

@@ -66,7 +66,7 @@ func (p Planner) stage(d result.Direction, what, title, why string, each time.Du
 		Plan: plan.Plan{
 			Direction: plan.Direction(d), Streams: 1, Duration: each, Omit: p.Budget.Omit, Interval: rowLength, Congestion: p.Congestion,
 			Send: plan.SendCheapest, Receive: plan.Discard, RemoteDiscard: true,
-			Probe: &plan.Probe{Spacing: probeSpacing, Size: 64, Profile: "beside"},
+			Probe: &plan.Probe{Spacing: probeSpacing, Size: probeSize, Profile: "beside"},
 		},
 	}
 	if change != nil {
@@ -78,6 +78,7 @@ func (p Planner) stage(d result.Direction, what, title, why string, each time.Du
 const (
 	rowLength    = 200 * time.Millisecond
 	probeSpacing = 10 * time.Millisecond
+	probeSize    = 64 // bytes of payload
 )
 
 // Next implements method.Method. A stage that no longer fits into the budget is left out;
@@ -97,22 +98,34 @@ func (p Planner) Next(history []method.Done) (method.Step, bool) {
 		return method.Step{}, false
 	}
 	for _, s := range p.candidates(c) {
-		if s != nil && !names[s.Name] && spent+s.Length() <= p.Budget.Total {
-			if c.Idle.rtt >= longTrip && s.Plan.Transport != plan.UDP && s.Plan.BlockSize == 0 {
-				s.Plan.BlockSize = copiedBlock
-			}
-			return *s, true
+		if s == nil || names[s.Name] {
+			continue
 		}
+		if s.Plan.Omit > 0 {
+			s.Plan.Omit = min(max(s.Plan.Omit, seconds(slowStart*c.Idle.rtt)), 4*p.Budget.Omit)
+		}
+		if spent+s.Length() > p.Budget.Total {
+			continue
+		}
+		if c.Idle.rtt >= longTrip && s.Plan.Transport != plan.UDP && s.Plan.BlockSize == 0 {
+			s.Plan.BlockSize = copiedBlock
+		}
+		return *s, true
 	}
 	return method.Step{}, false
 }
 
-// decided reports that each direction has a cause, or is full, beyond doubt: a quick
-// diagnosis ends there.
+// decided reports that each direction has a cause, or is full, beyond doubt, and that it is known
+// what several streams carry (what would be reached with the cause mended): a quick diagnosis
+// ends there.
 func (p Planner) decided(c *Case) bool {
 	vs := Judge(c.History, p.Facts)
 	for _, l := range p.legs(c) {
-		if l.one() == nil || !slices.ContainsFunc(vs, func(v result.Verdict) bool {
+		one := l.one()
+		if one == nil || !stuck(one) && l.many() == nil && p.most() >= 4 {
+			return false
+		}
+		if !slices.ContainsFunc(vs, func(v result.Verdict) bool {
 			return !v.Note && v.Certainty == Proven && (v.Direction == string(l.dir) || v.Direction == "both")
 		}) {
 			return false
@@ -126,6 +139,9 @@ func (p Planner) decided(c *Case) bool {
 // not keep the sender to its send buffer: with a limit of 64 KiB, Linux 6.18 lets 130 to 250 KB be
 // on the way (a super-packet may pass the limit), copied or not.
 const (
+	// slowStart is how many round trips a stream takes to get as fast as it will: it doubles each
+	// time, from 10 packets to the largest window of autotuning in ten and more.
+	slowStart   = 14
 	longTrip    = 0.002 // s
 	copiedBlock = 16 << 10
 )
@@ -203,7 +219,7 @@ func (p Planner) idle() *method.Step {
 		Volume: int64(2 * 64 * p.Budget.Idle / probeSpacing),
 		Plan: plan.Plan{
 			Transport: plan.UDP, Direction: plan.Up, Streams: 1, BlockSize: 64, RateSet: true, Bitrate: int64(64 * 8 / probeSpacing.Seconds()), Duration: p.Budget.Idle,
-			Probe: &plan.Probe{Spacing: probeSpacing, Size: 64, Profile: "idle", Idle: true},
+			Probe: &plan.Probe{Spacing: probeSpacing, Size: probeSize, Profile: "idle", Idle: true},
 		},
 	}
 }
@@ -213,7 +229,7 @@ func (p Planner) idleTCP() *method.Step {
 		Name: "idle-tcp", Title: "connecting", Why: "the round trip by connection set-up, since no probe is answered",
 		Plan: plan.Plan{
 			Direction: plan.Up, Streams: 9, NoDelay: true, BlockSize: 128, Bitrate: 128 * 8, RateSet: true, Duration: time.Second,
-			Probe: &plan.Probe{Spacing: probeSpacing, Size: 64, Profile: "back-to-back", Idle: true, TCP: true},
+			Probe: &plan.Probe{Spacing: probeSpacing, Size: probeSize, Profile: "back-to-back", Idle: true, TCP: true},
 		},
 	}
 }
@@ -261,14 +277,17 @@ func (p Planner) interventions(c *Case, l *leg) (decide, confirm []*method.Step)
 
 // streams is a stage of several streams.
 func (p Planner) streams(l *leg, n int) *method.Step {
-	most := p.Most
-	if most == 0 {
-		most = 64
-	}
-	if n > most {
+	if n > p.most() {
 		return nil
 	}
 	return p.stage(l.dir, fmt.Sprint(n), fmt.Sprintf("%d streams", n), "does the sum grow with the streams?", p.Budget.Short, func(pl *plan.Plan) { pl.Streams = n })
+}
+
+func (p Planner) most() int {
+	if p.Most == 0 {
+		return 64
+	}
+	return p.Most
 }
 
 // grow goes on to more streams while the sum grows.
@@ -303,11 +322,17 @@ func (p Planner) half(l *leg, f *flow) *method.Step {
 	if each < 64e3 {
 		return nil
 	}
-	s := p.stage(l.dir, "half", "half the rate", "retransmits that vanish were congestion, ones that stay are errors", p.Budget.Short, func(pl *plan.Plan) {
+	// As long as it takes for chance to show a few, if they stay: a slow stream sends few packets.
+	length := p.Budget.Short
+	if n := f.losses(); n.runs >= 1 && f.mss > 0 {
+		events := n.expected(f.rate / 2 / 8 / f.mss) // a second
+		length = min(max(length, seconds(2*enough/events)), 5*p.Budget.Short/2)
+	}
+	s := p.stage(l.dir, "half", "half the rate", "retransmits that vanish were congestion, ones that stay are errors", length, func(pl *plan.Plan) {
 		pl.Streams, pl.Bitrate, pl.RateSet, pl.FQRate = f.streams, each, true, each*5/4
 		pl.BlockSize = blockFor(each)
 	})
-	s.Volume = int64(f.rate / 16 * (p.Budget.Short + p.Budget.Omit).Seconds())
+	s.Volume = int64(f.rate / 16 * (length + p.Budget.Omit).Seconds())
 	return s
 }
 
@@ -324,6 +349,9 @@ func (p Planner) datagrams(l *leg) *method.Step {
 		return nil
 	}
 	rate := int64(b.rate / 2)
+	if one := l.one(); one != nil && one.usable() && linear(l) && (!lossMatters(one) || l.lossesVanish(one) || ownQueue(l.case_, one)) {
+		rate = int64(one.rate / 2) // each flow seems to be held: one of UDP would be, too
+	}
 	s := p.stage(l.dir, "udp", "UDP at half of TCP's rate", "loss and delay that TCP hides", max(p.Budget.Short, 2*time.Second), func(pl *plan.Plan) {
 		pl.Transport, pl.Bitrate, pl.RateSet, pl.Congestion, pl.Probe = plan.UDP, rate, true, "", nil
 		pl.Send, pl.Receive, pl.RemoteDiscard, pl.Omit = plan.SendCopy, plan.Copy, false, 0
@@ -342,7 +370,7 @@ func (p Planner) afterHalf(c *Case, l *leg) (out []*method.Step) {
 	if of == nil {
 		return nil
 	}
-	if stays(f, of) {
+	if l.lossesStay(of) {
 		out = append(out, p.datagrams(l))
 		if conclude.LossBased(of.cc) && slices.Contains(c.Facts.Available, "bbr") && p.Congestion != "bbr" {
 			out = append(out, p.stage(l.dir, "bbr", "single stream with BBR", "a congestion control that does not take loss for congestion", p.Budget.Short, func(pl *plan.Plan) { pl.Congestion = "bbr" }))

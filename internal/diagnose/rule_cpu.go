@@ -63,6 +63,9 @@ func cpu(c *Case) (out []result.Verdict) {
 			continue
 		}
 		end, load, bound := one.cpuBound()
+		if bound && !c.loopback() && filled(c, l) {
+			continue // busy, and yet the path is full
+		}
 		if !bound && c.loopback() {
 			end, load, bound = loopbackCPU(one)
 		}
@@ -100,7 +103,7 @@ func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) resul
 	if load > 1 {
 		put(&v, "throttled", load-1, "ratio")
 		say(&v, "1 stream: %s; a CPU quota held the program on %s for %s of the time", rate(one.rate), c.host(end), percent(load-1))
-		what = "its CPU quota"
+		what = "the CPU quota"
 	} else {
 		say(&v, "1 stream: %s; the busiest worker on %s ran or waited for a core %s of the time", rate(one.rate), c.host(end), percent(min(load, 1)))
 	}

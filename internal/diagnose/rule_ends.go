@@ -155,7 +155,11 @@ func foreignTraffic(f *flow, e result.End) (all, foreign float64, known bool) {
 	// Reading and counting are a socket buffer apart at the ends of the time: an eighth of a
 	// second's worth is not anybody's.
 	slack := nic / time / 8
-	return nic * 8 / time, max(0, nic-own-slack) * 8 / time, true
+	foreign = nic - own
+	if foreign < slack {
+		foreign = 0
+	}
+	return nic * 8 / time, foreign * 8 / time, true
 }
 
 // linkFacts: what was negotiated is less than the hardware can, or half duplex.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/stats"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -13,29 +14,43 @@ import (
 const bursty = 1.5
 
 // loss: packets are lost at any rate: errors on the way, not congestion. The intervention is
-// half the rate: what vanishes was congestion, what stays is errors.
+// half the rate: what vanishes was congestion, what stays is errors. Where too few packets went
+// to tell, a stream that loses without a queue and far below what several carry tells it.
 func loss(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
-		f, half := l.lossy(), l.find("half")
-		if f == nil || cpuFirst(f) {
+		f := l.lossy()
+		if f == nil || queuedAtHalf(c, l.find("half")) {
 			continue
 		}
-		u := udpLoss(l)
-		switch {
-		case half != nil && half.ratioKnown:
-			if !stays(half, f) {
-				continue
+		stay := l.lossesStay(f)
+		if filled(c, l) {
+			// One stream keeps the queue full: what is lost besides holds nobody, but calls do not
+			// like it.
+			if n, _ := l.below(); stay && lower(n.lost, n.packets) >= audible {
+				v := c.lossVerdict(l, f, stay)
+				v.Note, v.Reach = true, nil
+				out = append(out, v)
 			}
-		case u != nil && u.Lost >= 3 && networkLost(u) >= 3:
-		default:
 			continue
 		}
-		if queuedAtHalf(c, half) {
-			continue // not even half the rate emptied the queue: it is no proof of errors
+		if cpuFirst(f) || !stay && !belowItsShare(c, l) {
+			continue
 		}
-		out = append(out, c.lossVerdict(l, f, half, u))
+		if one := l.one(); !stay && linear(l) && one != nil && ownQueue(c, one) {
+			continue // each flow has a queue of its own that overflows
+		}
+		out = append(out, c.lossVerdict(l, f, stay))
 	}
 	return out
+}
+
+// audible is the least ratio of errors that is worth a note where they hold nobody.
+const audible = 5e-4
+
+// ownQueue reports that TCP's packets wait and the small ones beside them do not: the queue is
+// the flow's own.
+func ownQueue(c *Case, f *flow) bool {
+	return c.Idle.rtt > 0 && f.rise != nil && unqueued(c, f) && f.rttMean-c.Idle.rtt > max(0.002, c.Idle.rtt/4)+f.rise.P50
 }
 
 // queuedAtHalf: a queue stands even then, so what stays may still be congestion of others.
@@ -46,19 +61,31 @@ func queuedAtHalf(c *Case, half *flow) bool {
 	return half.rise.P50 > max(0.01, c.Idle.rtt/2)
 }
 
-func (c *Case) lossVerdict(l *leg, f, half *flow, u *result.UDPLoss) result.Verdict {
+func (c *Case) lossVerdict(l *leg, f *flow, stay bool) result.Verdict {
+	half, u := l.find("half"), udpLoss(l)
+	if l.datagramLosses().packets == 0 {
+		u = nil // held to a rate of its own: it says nothing of errors
+	}
 	v := draft(LossRandom, Likely, l, f, half, l.udp)
 	ratio, low, high := f.ratio, 0.0, 0.0
 	say(&v, "%s; %s retransmitted (%d segments)", streamsText(f), percent(f.ratio), f.retransmits)
-	if half != nil && half.ratioKnown {
+	switch {
+	case stay && half != nil && half.ratioKnown:
 		v.Certainty = Proven
 		say(&v, "changed: paced at half the rate (%s): %s retransmitted: they stay, so they are errors", rate(half.rate), percent(half.ratio))
-		ratio = half.ratio
+	case half != nil && half.ratioKnown:
+		say(&v, "changed: paced at half the rate (%s): %s retransmitted, too few packets to tell", rate(half.rate), percent(half.ratio))
 	}
-	pattern := ""
+	if b := l.best(); !stay && b != nil {
+		say(&v, "it loses regularly while no queue stands, at a rate that is %s of what this direction carries: one that fills a bottleneck keeps 0.7 of it (RFC 9438)", percent(f.rate/b.rate))
+	}
+	if n, ok := l.below(); ok && n.lost > 0 {
+		ratio = n.ratio()
+		low, high, _ = stats.ClopperPearson(int64(n.lost), int64(n.packets), 0.95)
+	}
+	pattern, length := "", 1.0
 	if u != nil && u.Sent > 0 && u.Lost > 0 {
-		ratio, low, high = u.Ratio, u.Low, u.High
-		say(&v, "UDP at half of TCP's rate: %d of %d lost (%s; %s to %s at 95 %%)", u.Lost, u.Sent, percent(u.Ratio), percent(low), percent(high))
+		say(&v, "UDP at half of TCP's rate: %d of %d lost (%s; %s to %s at 95 %%)", u.Lost, u.Sent, percent(u.Ratio), percent(u.Low), percent(u.High))
 		if p := periodsOf(l); p != nil {
 			put(&v, "burst", p.MeanLength, "packets")
 			put(&v, "longest", float64(p.Longest), "packets")
@@ -67,8 +94,19 @@ func (c *Case) lossVerdict(l *leg, f, half *flow, u *result.UDPLoss) result.Verd
 			if p.Runs >= 3 && p.MeanLength >= bursty {
 				v.Code = LossBursty
 			}
+			if p.Runs > 0 {
+				length = max(length, p.MeanLength)
+			}
 		}
 	}
+	if together := f.clustered(); v.Code == LossRandom && together >= 2*bursty && half != nil && half.streams == 1 {
+		v.Code, length = LossBursty, max(length, together)
+		put(&v, "burst", together, "packets")
+		pattern = fmt.Sprintf("about %.0f together", together)
+		rows, hit := f.hits()
+		say(&v, "the %d lost segments came in %.0f of %.0f rows: chance would have spread them over %.0f", f.retransmits, hit, rows, rows*(1-math.Exp(-float64(f.retransmits)/rows)))
+	}
+	low, high = spread(low, high, ratio, length)
 	put(&v, "loss", ratio, "ratio")
 	if high > 0 {
 		put(&v, "loss_low", low, "ratio")
@@ -91,6 +129,16 @@ func (c *Case) lossVerdict(l *leg, f, half *flow, u *result.UDPLoss) result.Verd
 		v.Summary = fmt.Sprintf("%s: %s of the packets are lost at random, whatever the rate: errors of a hop, not congestion; TCP gets %s.", c.way(l.dir), percent(ratio), rate(f.rate))
 	}
 	return v
+}
+
+// spread widens an interval to what runs of losses leave of it: with runs of geometric length m
+// a count varies by the root of 2m−1 times more than if each packet were lost on its own.
+func spread(low, high, ratio, length float64) (float64, float64) {
+	if length <= 1 {
+		return low, high
+	}
+	by := math.Sqrt(2*length - 1)
+	return max(ratio-by*(ratio-low), 0), min(ratio+by*(high-ratio), 1)
 }
 
 // udpLoss is what the UDP stage of a direction says, nil without.
@@ -123,8 +171,8 @@ func periodsOf(l *leg) *result.LossPeriods {
 func controlUnfit(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, bbr := l.one(), l.find("bbr")
-		if one == nil || bbr == nil || !one.usable() || !bbr.usable() || bbr.rate < 1.5*one.rate {
-			continue
+		if one == nil || bbr == nil || !one.usable() || !bbr.usable() || bbr.rate < 1.5*one.rate || !lossMatters(one) || !l.lossesStay(one) {
+			continue // without losses that stay it is its pacing that helps: a short buffer's sign
 		}
 		v := draft(ControlUnfit, Proven, l, one, bbr)
 		v.Host = l.dir.Sender()

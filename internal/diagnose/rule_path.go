@@ -8,9 +8,15 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// held reports that something at the ends, not the path, holds the single stream.
+// atTheEnds reports that something at the ends, not the path, holds the single stream.
 func atTheEnds(c *Case, l *leg, f *flow) bool {
-	return cpuFirst(f) || f.windowBound() || f.bufferBound() || heldUnseen(c, l) || idleSender(f) || serverLimited(f) ||
+	if serverLimited(f) {
+		return true
+	}
+	if filled(c, l) {
+		return false // whatever the counters say: it keeps a queue full
+	}
+	return cpuFirst(f) || f.windowBound() || f.bufferBound() || heldUnseen(c, l) || idleSender(f) ||
 		c.loopback() && hottest(f.run, result.Client).busy >= busyWorker
 }
 
@@ -32,20 +38,21 @@ func full(c *Case) (out []result.Verdict) {
 		if atTheEnds(c, l, one) {
 			continue
 		}
-		if half, f := l.find("half"), l.lossy(); half != nil && f != nil && stays(half, f) && unqueued(c, one) {
+		if f := l.lossy(); f != nil && unqueued(c, one) && l.lossesStay(f) && !saturated(l) {
 			continue
 		}
+		// Several streams that carry no more than one, with nothing at the ends to hold them, are
+		// held together: by the path. A queue or losses that vanish below it prove it.
 		m := l.many()
 		if m != nil && m.rate >= (1+moved)*one.rate {
 			// One stream does not fill it; several may.
 			if !saturated(l) || !queued(c, m) && !vanishedAt(l) {
 				continue
 			}
-		}
-		if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m)) {
+		} else if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m) && !l.flat()) {
 			continue
 		}
-		if policed(c, l) || unqueued(c, one) && carried(c, l) > best.rate*(1+moved) {
+		if policed(c, l) || slowReader(c, l) || unqueued(c, one) && carried(c, l) > best.rate*(1+moved) {
 			continue // something else holds TCP below it
 		}
 		out = append(out, c.fullVerdict(l, one, PathFull, 0))
@@ -66,8 +73,8 @@ func saturated(l *leg) bool {
 
 // vanishedAt reports that the losses of a direction were gone at half the rate.
 func vanishedAt(l *leg) bool {
-	half, f := l.find("half"), l.lossy()
-	return half != nil && f != nil && half.ratioKnown && vanishes(half, f)
+	f := l.lossy()
+	return f != nil && l.lossesVanish(f)
 }
 
 func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result.Verdict {
@@ -80,7 +87,7 @@ func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result
 	r := best.rate
 	v.Measured = &r
 	put(&v, "rate", best.rate, "bit/s")
-	put(&v, "rate_l3", best.wire(best.rate), "bit/s")
+	put(&v, "rate_l3", best.wire(best.rate)+best.beside(), "bit/s")
 	put(&v, "rtt", c.Idle.rtt, "s")
 	say(&v, "1 stream: %s (%s with IP headers)", rate(one.rate), rate(one.wire(one.rate)))
 	flat := false
@@ -186,33 +193,48 @@ func standingQueue(c *Case) (out []result.Verdict) {
 	return out
 }
 
-// shallow: losses that vanish at half the rate and no queue before them: the buffer of the
-// bottleneck is too short for one stream.
+// shallow: losses that vanish below it and no queue before them: the buffer of the bottleneck
+// is too short for one stream. A bottleneck's own buffer, however short, delays what it does
+// not drop; where nothing is delayed at all it is a policer with a small bucket.
 func shallow(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
-		one, best := l.one(), l.best()
-		if one == nil || !one.usable() || atTheEnds(c, l, one) || !vanishedAt(l) || !unqueued(c, one) || policed(c, l) {
+		one, best, f := l.one(), l.best(), l.lossy()
+		if one == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || !unqueued(c, one) || policed(c, l) {
+			continue
+		}
+		if !l.lossesVanish(f) && !(f != one && l.spared(f)) {
 			continue
 		}
 		most := max(best.rate, carried(c, l))
 		if most < (1+same)*one.rate || linear(l) {
 			continue // one stream fills it
 		}
-		v := draft(ShallowBuffer, Likely, l, one, l.many(), l.find("half"))
+		if m := l.many(); m != nil && delayless(c, one, false) && delayless(c, m, false) && most <= (1+same)*m.rate {
+			out = append(out, c.smallBucket(l, one, m))
+			continue
+		}
+		v := draft(ShallowBuffer, Likely, l, one, l.many(), l.find("half"), l.udp, l.find("bbr"))
 		put(&v, "rate", one.rate, "bit/s")
-		put(&v, "loss", one.ratio, "ratio")
-		c.queueValues(&v, one)
+		put(&v, "loss", f.ratio, "ratio")
+		c.queueValues(&v, f)
 		say(&v, "1 stream: %s, %s retransmitted", rate(one.rate), percent(one.ratio))
 		if m := l.many(); m != nil {
-			say(&v, "changed: %s", streamsText(m))
+			say(&v, "changed: %s, %s retransmitted", streamsText(m), percent(m.ratio))
 		}
-		say(&v, "changed: half the rate: %s retransmitted: it was congestion", percent(l.find("half").ratio))
-		if most > best.rate {
-			say(&v, "changed: paced UDP: %s without loss, so the path carries more than TCP gets", rate(most))
+		if half := l.find("half"); half != nil && half.usable() {
+			say(&v, "changed: half the rate (%s): %s retransmitted", rate(half.rate), percent(half.ratio))
+		}
+		if u := udpLoss(l); u != nil {
+			say(&v, "changed: one paced flow of UDP (%s): %d of %d lost: what is lost is congestion", rate(l.udp.rate), u.Lost, u.Sent)
+		}
+		if b := l.find("bbr"); b != nil && b.usable() {
+			say(&v, "changed: 1 stream with bbr, which paces: %s", rate(b.rate))
 		}
 		v.Certainty = Proven
 		reach(&v, most)
-		advise(&v, "a deeper queue at the bottleneck (a bandwidth-delay product), or senders that pace (fq, bbr)", fmt.Sprintf("several streams (%s)", c.again(l.dir, "-P 4")))
+		advise(&v, fmt.Sprintf("a deeper queue at the bottleneck: a bandwidth-delay product is %s", size(f.wire(most)/8*c.Idle.rtt)))
+		advise(&v, c.on(l.dir.Sender(), []string{"senders that pace: sysctl -w net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr"}, []string{"Set-NetTCPSetting -SettingName InternetCustom -CongestionProvider BBR2"})...)
+		advise(&v, fmt.Sprintf("several streams (%s)", c.again(l.dir, "-P 4")))
 		v.Summary = fmt.Sprintf("%s: the bottleneck's buffer is too short for one stream: it overflows before TCP has filled the path (%s of at least %s).", c.way(l.dir), rate(one.rate), rate(most))
 		out = append(out, v)
 	}
@@ -245,8 +267,8 @@ func perFlow(c *Case) (out []result.Verdict) {
 		if one == nil || m == nil || !one.usable() || !linear(l) || atTheEnds(c, l, one) || !steady(one) && !policed(c, l) {
 			continue
 		}
-		if half, f := l.find("half"), l.lossy(); half != nil && f != nil && stays(half, f) {
-			continue
+		if lossMatters(one) && !l.lossesVanish(one) && !ownQueue(c, one) {
+			continue // losses may be what holds each of them
 		}
 		best := l.best()
 		v := draft(PerFlow, Proven, l, one, m, l.find("16"))

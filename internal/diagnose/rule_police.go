@@ -75,6 +75,46 @@ func (c *Case) policed(l *leg, one *flow, a method.PoliceAnswer, h []method.Done
 	return v
 }
 
+// burst is how many bytes went through above the plateau before it began. Bytes are conserved:
+// what a receiver reads in a lump, when a hole is filled, had come before and is missing there;
+// so the sum counts since the flow first reached the plateau, not the fast rows alone.
+func burst(rows []result.IntervalSum, plateau float64) (bytes, peak float64) {
+	sum, begun, fast := 0.0, false, false
+	for i, r := range rows {
+		begun = begun || r.BPS >= 0.9*plateau
+		if !begun || i >= len(rows)/2 {
+			continue
+		}
+		sum += (r.BPS - plateau) * (r.Stop - r.Start) / 8
+		fast = fast || r.BPS >= earlyTimes*plateau
+		bytes, peak = max(bytes, sum), max(peak, r.BPS)
+	}
+	// A reader that is late by a tenth of a row is not a bucket.
+	if !fast || bytes < max(64<<10, plateau/8*rowLength.Seconds()/10) {
+		return 0, peak
+	}
+	return bytes, peak
+}
+
+// smallBucket words a policer whose bucket is too small for a burst to show: packets are lost
+// above a rate, and none is delayed.
+func (c *Case) smallBucket(l *leg, one, m *flow) result.Verdict {
+	v := draft(Policer, Likely, l, one, m, l.find("half"), l.udp)
+	put(&v, "rate", m.rate, "bit/s")
+	put(&v, "rate_l3", m.wire(m.rate), "bit/s")
+	put(&v, "rtt", c.Idle.rtt, "s")
+	say(&v, "1 stream: %s, %s retransmitted; small packets beside it waited %s (typical) to %s (p95)", rate(one.rate), percent(one.ratio), ms(one.rise.P50), ms(one.rise.P95))
+	say(&v, "changed: %s, %s retransmitted, delay %s (p95): a line would have delayed before it dropped", streamsText(m), percent(m.ratio), ms(m.rise.P95))
+	if half := l.find("half"); half != nil && half.usable() {
+		say(&v, "changed: half the rate (%s): %s retransmitted: it was the rate", rate(half.rate), percent(half.ratio))
+	}
+	reach(&v, m.rate)
+	advise(&v, "shape to just below it: tc qdisc replace dev DEV root tbf rate "+roundedRate(0.97*m.rate)+" burst 32k latency 50ms",
+		"have the contract's policer replaced by a shaper, or its bucket made larger (rate × RTT at least)")
+	v.Summary = fmt.Sprintf("%s: it looks like a policer with a small bucket: packets are dropped above about %s, without delay; one stream gets %s.", c.way(l.dir), rate(m.rate), rate(one.rate))
+	return v
+}
+
 // earlyTimes is how much faster the beginning of a flow must be than its plateau to be a
 // bucket being emptied.
 const earlyTimes = 1.3
@@ -87,49 +127,34 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 	if rate1 <= 0 || len(rows) < 10 || atTheEnds(c, l, one) {
 		return result.Verdict{}, false
 	}
-	bucket, peak := 0.0, 0.0
-	for i, r := range rows {
-		if i >= len(rows)/2 || r.BPS < earlyTimes*rate1 {
-			if bucket > 0 {
-				break
-			}
-			continue
-		}
-		bucket += (r.BPS - rate1) * (r.Stop - r.Start) / 8
-		peak = max(peak, r.BPS)
-	}
-	if bucket < 64<<10 {
-		bucket = 0
-	}
-	// A bottleneck with a short buffer lets several streams carry more than one; a policer
-	// gives one and four the same, and neither has a queue.
-	m := l.many()
-	flat := m != nil && m.rate < (1+same)*one.rate && unqueued(c, m)
+	bucket, peak := burst(rows, rate1)
 	code := ""
 	switch {
-	case vanishedAt(l) && unqueued(c, one) && (bucket > 0 || flat):
+	case unqueued(c, one) && vanishedAt(l) && (bucket > 0 || l.flat()) && delayless(c, one, bucket > 0):
 		code = Policer
 	case bucket > 0 && queued(c, one) && steady(one):
 		code = Shaper
 	default:
 		return result.Verdict{}, false
 	}
+	flat := l.flat()
+	m := l.many()
 	v := draft(code, Likely, l, one, l.find("half"))
 	put(&v, "rate", rate1, "bit/s")
 	put(&v, "rate_l3", one.wire(rate1), "bit/s")
 	put(&v, "rtt", c.Idle.rtt, "s")
-	burst := "a burst goes through"
+	through := "a burst goes through"
 	if bucket > 0 {
 		put(&v, "bucket", bucket, "bytes")
 		say(&v, "1 stream began with %s and settled at %s: about %s went through before", rate(peak), rate(rate1), size(bucket))
-		burst = fmt.Sprintf("a burst of %s goes through", size(bucket))
+		through = fmt.Sprintf("a burst of %s goes through", size(bucket))
 	}
 	if flat {
 		say(&v, "changed: %s, %+.0f %%: one limit for all, and no queue under it", streamsText(m), 100*(m.rate/one.rate-1))
 	}
 	if code == Policer {
 		say(&v, "losses vanish at half the rate, and no queue stands before them")
-		v.Summary = fmt.Sprintf("%s: it looks like a policer: %s, then packets are dropped above %s, without delay.", c.way(l.dir), burst, rate(rate1))
+		v.Summary = fmt.Sprintf("%s: it looks like a policer: %s, then packets are dropped above %s, without delay.", c.way(l.dir), through, rate(rate1))
 		advise(&v, "shape to just below it: tc qdisc replace dev DEV root tbf rate "+roundedRate(0.97*rate1)+" burst 32k latency 50ms")
 		return v, true
 	}

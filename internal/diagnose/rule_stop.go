@@ -202,15 +202,14 @@ func gap(f *flow) (at, length float64, found bool) {
 	return at, length, found
 }
 
-// lostProbes counts the probes beside a load that did not get through in its direction.
+// lostProbes counts the probes beside a load of which no answer came: one that is lost on its way
+// there is never on its way back, so of a path that is away both ways only one direction's count
+// tells.
 func lostProbes(f *flow) (int64, bool) {
 	if f.probes == nil || f.probes.LostUp == nil || f.probes.LostDown == nil {
 		return 0, false
 	}
-	if f.dir == result.Down {
-		return *f.probes.LostDown, true
-	}
-	return *f.probes.LostUp, true
+	return *f.probes.LostUp + *f.probes.LostDown, true
 }
 
 // smallMTU: the path takes smaller packets than the interfaces of both ends.

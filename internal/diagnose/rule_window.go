@@ -45,7 +45,7 @@ func receiveWindow(c *Case) (out []result.Verdict) {
 		default:
 			continue
 		}
-		if scalingOff(one) || slowReader(c, l) || serverLimited(one) {
+		if scalingOff(one) || slowReader(c, l) || serverLimited(one) || filled(c, l) {
 			continue // other rules'
 		}
 		out = append(out, c.held(l, h))
@@ -58,7 +58,7 @@ func receiveWindow(c *Case) (out []result.Verdict) {
 func sendBuffer(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one := l.one()
-		if one == nil || !one.usable() || cpuFirst(one) || !one.bufferBound() || serverLimited(one) {
+		if one == nil || !one.usable() || cpuFirst(one) || !one.bufferBound() || serverLimited(one) || filled(c, l) {
 			continue
 		}
 		h := heldBy{code: SendBuffer, end: l.dir.Sender(), sysctl: "tcp_wmem", flow: one, whatHeld: "the send buffer", certain: Likely, share: one.shares.Buffer}

@@ -1,11 +1,13 @@
 package diagnose
 
 import (
+	"math"
 	"strings"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/stats"
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // Signs that the planner and several rules look at.
@@ -35,42 +37,92 @@ func (l *leg) lossy() *flow {
 	return nil
 }
 
-// stays reports that losses are as many at half the rate: errors, not congestion. Their
-// number there must be one that chance does not make of a clean path.
-func stays(half, full *flow) bool {
-	return half.retransmits >= 3 && half.ratio >= 0.3*full.ratio
-}
+// packetBits is a full packet on the wire.
+const packetBits = 1500 * 8
 
-// vanishes reports the opposite, with as many segments as would have shown it.
-func vanishes(half, full *flow) bool {
-	if half.ratio >= 0.1*full.ratio && half.retransmits >= 3 {
-		return false
-	}
-	segments := float64(half.retransmits)
-	if half.ratio > 0 {
-		segments /= half.ratio
-	} else if half.mss > 0 {
-		for _, s := range half.run.Sums {
-			if s.Direction == half.dir && s.Sender != nil {
-				segments = float64(s.Sender.Bytes) / half.mss
-			}
+// noise is how much the delay of small packets varies without a queue: on the empty path and
+// at half the rate, whichever is quieter (p95), s. Hosts that share their processors with
+// others wake late; what is within that is no queue.
+func (l *leg) noise(c *Case) float64 {
+	out := math.Inf(1)
+	if p := c.Idle.probes; p != nil {
+		way := p.Up
+		if l.dir == result.Down {
+			way = p.Down
+		}
+		if way != nil && way.PDV != nil && way.PDV.N >= 20 {
+			out = way.PDV.P95
 		}
 	}
-	return segments*full.ratio >= 5 // so many were to be expected
+	if half := l.find("half"); half != nil && half.rise != nil && half.rise.N >= 20 {
+		out = min(out, half.rise.P95)
+	}
+	if math.IsInf(out, 1) {
+		return 0
+	}
+	return out
 }
 
-// queued reports that a queue stood under a flow's load: there for the typical packet, and
-// at its worst a quarter of the empty path's round trip. The typical one counts since a
+func (c *Case) leg(d result.Direction) *leg {
+	if d == result.Down {
+		return &c.Down
+	}
+	return &c.Up
+}
+
+// floors are the least delays of a queue that stands: of the typical packet a twentieth of
+// the empty path's round trip, at its worst a quarter (a quarter of the bandwidth-delay
+// product), and in any case more than the packets that are being sent and the hosts' noise.
+func (f *flow) floors(c *Case) (typical, most float64) {
+	unit := packetBits / max(f.wire(f.rate), 1)
+	noise := c.leg(f.dir).noise(c)
+	return max(0.0003, c.Idle.rtt/20, 1.5*unit, noise), max(0.001, c.Idle.rtt/4, 4*unit, 2*noise)
+}
+
+// queued reports that a queue stood under a flow's load. The typical packet counts since a
 // burst at the start (slow start, a full bucket) fills any queue for a moment.
 func queued(c *Case, f *flow) bool {
 	typical, most, known := f.queue(c)
-	return known && typical >= max(0.0005, c.Idle.rtt/20) && most >= max(0.002, c.Idle.rtt/4)
+	t, m := f.floors(c)
+	return known && typical >= t && most >= m
 }
 
-// unqueued reports that it is known that no queue stood: what nobody measured is no sign.
+// unqueued reports that it is known that no queue stood: what nobody measured is no sign, and
+// what a noisy host hides is none either.
 func unqueued(c *Case, f *flow) bool {
 	_, _, known := f.queue(c)
-	return known && !queued(c, f)
+	noise := c.leg(f.dir).noise(c)
+	return known && !queued(c, f) && noise <= max(0.002, c.Idle.rtt/4)
+}
+
+// delayless reports that packets were lost, or held to a rate, without any queue: no bottleneck
+// of a line does that, since it is full before it drops. The typical packet waits less than for
+// one packet to be sent, and but for a burst at the start none waits longer.
+func delayless(c *Case, f *flow, burst bool) bool {
+	if f.rise == nil || f.rise.N < 20 || !unqueued(c, f) {
+		return false
+	}
+	unit := packetBits / max(f.wire(f.rate), 1)
+	noise := c.leg(f.dir).noise(c)
+	return f.rise.P50 <= 0.0002+unit/2 && (burst || f.rise.P95 <= 2*unit+0.0003+noise)
+}
+
+// flat reports that several streams carry what one does.
+func (l *leg) flat() bool {
+	one, m := l.one(), l.many()
+	return one != nil && m != nil && one.usable() && m.rate < (1+same)*one.rate
+}
+
+// filled reports that a single stream fills the path, whatever else may be said of its ends: a
+// queue stands under it, and nothing that was changed carried more. Who is held by a window, a
+// buffer or a processor keeps no queue full; a quota lets bursts of full speed through and is
+// no such thing.
+func filled(c *Case, l *leg) bool {
+	one, best := l.one(), l.best()
+	if one == nil || max(one.throttled[0], one.throttled[1]) >= throttledShare {
+		return false
+	}
+	return one.usable() && l.flat() && queued(c, one) && best.rate < (1+moved)*one.rate
 }
 
 // carried is the largest rate of UDP that came through without loss, 0 when none did.
