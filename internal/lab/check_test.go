@@ -38,7 +38,7 @@ func TestReplays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Scenario{Expect: Expect{Exit: tt.exit}}
 			logged, next := 0, 0
-			got, err := s.decide(func(Play) { logged++ }, func() (Play, error) {
+			got, err := s.decide(RunOptions{Log: func(Play) { logged++ }}, func() (Play, error) {
 				if next == len(tt.plays) {
 					return Play{}, broken
 				}

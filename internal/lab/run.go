@@ -12,6 +12,8 @@ type RunOptions struct {
 	// Fullbore is the path of the fullbore program: the one under test, and the one
 	// whose hidden command is the link process.
 	Fullbore string
+	// Replays is how often a void play is repeated at most; 0 means MaxReplays.
+	Replays int
 	// Log, when set, is told of each play as it ends.
 	Log func(Play)
 }
@@ -46,10 +48,10 @@ func RunFile(ctx context.Context, path string, o RunOptions, out io.Writer) (Out
 	return outcome, nil
 }
 
-// Run plays a scenario until a play counts, at most 1 + MaxReplays times. An error
+// Run plays a scenario until a play counts, at most 1 + o.Replays times. An error
 // means that it could not be played.
 func Run(ctx context.Context, s *Scenario, o RunOptions) (Outcome, error) {
-	out, err := s.decide(o.Log, func() (Play, error) { return play(ctx, s, o) })
+	out, err := s.decide(o, func() (Play, error) { return play(ctx, s, o) })
 	if c := (*CannotError)(nil); errors.As(err, &c) {
 		out.Verdict, out.Reasons = Cannot, []string{c.Error()}
 		return out, nil
@@ -61,16 +63,19 @@ func Run(ctx context.Context, s *Scenario, o RunOptions) (Outcome, error) {
 }
 
 // decide plays until a play counts and judges that one.
-func (s *Scenario) decide(log func(Play), play func() (Play, error)) (Outcome, error) {
+func (s *Scenario) decide(o RunOptions, play func() (Play, error)) (Outcome, error) {
 	var out Outcome
-	for range 1 + MaxReplays {
+	if o.Replays == 0 {
+		o.Replays = MaxReplays
+	}
+	for range 1 + o.Replays {
 		p, err := play()
 		if err != nil {
 			return out, err
 		}
 		out.Plays = append(out.Plays, p)
-		if log != nil {
-			log(p)
+		if o.Log != nil {
+			o.Log(p)
 		}
 		if len(p.Void) > 0 {
 			continue
