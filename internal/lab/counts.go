@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -53,6 +54,59 @@ type SNMPExpect struct {
 	Tolerance float64 // of the truth, 0.02 = 2 %
 	Slack     int64   // and by so many it may be off besides
 	Least     int64   // the truth itself must be at least so much
+	Window    Window  // of the claim
+}
+
+// Window is the time that a claim is about, where it is not the whole play: Start and End are in
+// seconds from Zero, a time of CLOCK_MONOTONIC in ns; all three are in the claim's document. Without
+// one (nil) the truth is that of the whole play. A sender of NTTTCP counts until the end of its
+// time, when the last of its bytes are not through yet.
+type Window struct{ Start, End, Zero Path }
+
+func (w *Window) given() bool { return w.Start != nil }
+
+func (w *Window) fields(r *reader, to map[string]handler) {
+	to["start"], to["end"], to["zero"] = parsed(r, &w.Start, ParsePath), parsed(r, &w.End, ParsePath), parsed(r, &w.Zero, ParsePath)
+}
+
+// check finds a window that is not whole.
+func (w *Window) check(r *reader, n ast.Node, at string) {
+	if w.Start != nil || w.End != nil || w.Zero != nil {
+		r.require(n, at, "start", "end", "zero")
+	}
+}
+
+// of puts w on CLOCK_MONOTONIC.
+func (w *Window) of(p *Play, document string) (t0, t1 time.Duration, err error) {
+	var v [3]float64
+	for i, path := range []Path{w.Start, w.End, w.Zero} {
+		if v[i], err = claimed(p, document, path); err != nil {
+			return 0, 0, err
+		}
+	}
+	t0, t1 = window(v[0], v[1], v[2])
+	if t1 <= t0 {
+		return 0, 0, fmt.Errorf("the window from %v to %v s is empty", v[0], v[1])
+	}
+	return t0, t1, nil
+}
+
+// Sample is a counter of the kernel's at a time of CLOCK_MONOTONIC.
+type Sample struct {
+	At    time.Duration
+	Value int64
+}
+
+// grownBetween is by how much a counter grew from t0 to t1, as far as its samples are close.
+func grownBetween(samples []Sample, t0, t1 time.Duration) int64 {
+	at := func(t time.Duration) int64 {
+		i, found := slices.BinarySearchFunc(samples, t, func(s Sample, t time.Duration) int { return cmp.Compare(s.At, t) })
+		if !found && i > 0 {
+			i--
+		}
+		return samples[i].Value
+	}
+	return at(t1) - at(t0)
 }
 
 func (r *reader) hostName(to *string) handler { return r.oneOf(to, "client", "server", "router") }
@@ -114,7 +168,7 @@ func readNFTExpect(r *reader, n ast.Node, at string) NFTExpect {
 func readSNMPExpect(r *reader, n ast.Node, at string) SNMPExpect {
 	e := SNMPExpect{Document: "client"}
 	slack, least := 0, 0
-	r.mapping(n, at, map[string]handler{
+	fields := map[string]handler{
 		"host":      r.hostName(&e.Host),
 		"counter":   r.text(&e.Counter),
 		"document":  r.oneOf(&e.Document, "client", "server"),
@@ -122,7 +176,10 @@ func readSNMPExpect(r *reader, n ast.Node, at string) SNMPExpect {
 		"tolerance": r.percent(&e.Tolerance),
 		"slack":     r.integer(&slack, 0, math.MaxInt32),
 		"least":     r.integer(&least, 0, math.MaxInt32),
-	})
+	}
+	e.Window.fields(r, fields)
+	r.mapping(n, at, fields)
+	e.Window.check(r, n, at)
 	r.require(n, at, "host", "counter", "claim", "tolerance")
 	e.Slack, e.Least = int64(slack), int64(least)
 	return e
@@ -308,6 +365,16 @@ func (e *NFTExpect) judge(p *Play, i int) error {
 
 func (e *SNMPExpect) judge(p *Play, i int) error {
 	real := p.SNMP[i]
+	if e.Window.given() {
+		t0, t1, err := e.Window.of(p, e.Document)
+		if err != nil {
+			return err
+		}
+		if len(p.Sampled[i]) == 0 {
+			return errors.New("was not sampled")
+		}
+		real = grownBetween(p.Sampled[i], t0, t1)
+	}
 	if real < e.Least {
 		return fmt.Errorf("grew by %d, which is less than the %d that there should be", real, e.Least)
 	}

@@ -257,3 +257,47 @@ func TestDescribeFaults(t *testing.T) {
 		t.Errorf("counts: %q", got)
 	}
 }
+
+// TestJudgeWindow: what came again before and after the claim's time is not in it.
+func TestJudgeWindow(t *testing.T) {
+	path := func(s string) Path { return mustPath(t, s) }
+	ms := func(n ...int) (out []time.Duration) {
+		for _, n := range n {
+			out = append(out, time.Duration(n)*time.Millisecond)
+		}
+		return out
+	}
+	play := func() *Play {
+		p := udpPlay()
+		p.Client.Stdout = `{"n": 3, "s": 0.1, "e": 0.2, "zero": 1e9}`
+		p.Link.Directions[0].Repeats, p.Link.Directions[0].Repeated = 6, ms(1099, 1100, 1150, 1199, 1200, 1500)
+		p.Sampled = [][]Sample{{{ms(1080)[0], 10}, {ms(1110)[0], 11}, {ms(1190)[0], 13}, {ms(1210)[0], 40}}}
+		return p
+	}
+	w := Window{Start: path("s"), End: path("e"), Zero: path("zero")}
+	e := &Expect{
+		Retransmits: []RetransmitExpect{{Direction: "up", Document: "client", Claim: path("n"), Window: w}},
+		SNMP:        []SNMPExpect{{Host: "client", Counter: "Tcp.R", Document: "client", Claim: path("n"), Window: w}},
+	}
+	if got := e.judgeCounts(play()); got != nil {
+		t.Errorf("right: %q", got)
+	}
+	p := play()
+	p.Client.Stdout = `{"n": 6, "s": 0.1, "e": 0.2, "zero": 1e9}`
+	want := []string{
+		"retransmits up: claimed 6, the link counted 3 (want within 0 % + 0)",
+		"Tcp.R of the client: claimed 6, it grew by 3 (want within 0 %)",
+	}
+	if diff := cmp.Diff(want, e.judgeCounts(p)); diff != "" {
+		t.Errorf("wrong (-want +got):\n%s", diff)
+	}
+	p = play()
+	p.Link.Directions[0].Repeats, p.Sampled = 7, [][]Sample{nil}
+	want = []string{
+		"retransmits up: the link counted 7, and knows of 6 when they came",
+		"Tcp.R of the client: was not sampled",
+	}
+	if diff := cmp.Diff(want, e.judgeCounts(p)); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+}

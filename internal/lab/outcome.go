@@ -48,6 +48,8 @@ type Play struct {
 	// counter, and by how much a counter of the kernel grew.
 	NFT  []link.Count
 	SNMP []int64
+	// Sampled are the counters of Expect.SNMP with a window while the play was on, every sampleEvery.
+	Sampled [][]Sample
 	// Throttle is what the kernel says about the processor quota of a host that has one.
 	Throttle map[string]ThrottleStats
 	// Traffic is what the scenario's competing flows did, in their order.

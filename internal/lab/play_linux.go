@@ -26,6 +26,8 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 	if err != nil {
 		return p, err
 	}
+	sampled := s.sampleCounters(n)
+	defer sampled()
 	begin, err := readCPUTimes()
 	if err != nil {
 		return p, err
@@ -71,6 +73,9 @@ func play(ctx context.Context, s *Scenario, o RunOptions) (p Play, err error) {
 		return p, err
 	}
 	p.SNMP = g.asked
+	if p.Sampled, err = sampled(); err != nil {
+		return p, err
+	}
 	p.Void = append(p.Void, s.unfit(&p, g)...)
 	for _, e := range s.Expect.NFT {
 		c, err := n.host(e.Host).NFTCounter(ctx, e.Counter)

@@ -93,7 +93,7 @@ expect:
     - {host: server, counter: Udp.RcvbufErrors, document: server, claim: c, tolerance: 2%, slack: 3, least: 10}
   retransmits:
     - {direction: up, document: server, claim: c, tolerance: 2%, slack: 2, least: 10}
-    - {direction: down, claim: c}
+    - {direction: down, claim: c, start: s, end: e, zero: z}
 `
 
 func TestParseScenario(t *testing.T) {
@@ -168,7 +168,7 @@ func TestParseScenario(t *testing.T) {
 			},
 			Retransmits: []RetransmitExpect{
 				{Direction: "up", Document: "server", Claim: mustPath(t, "c"), Tolerance: 0.02, Slack: 2, Least: 10},
-				{Direction: "down", Document: "client", Claim: mustPath(t, "c")},
+				{Direction: "down", Document: "client", Claim: mustPath(t, "c"), Window: Window{mustPath(t, "s"), mustPath(t, "e"), mustPath(t, "z")}},
 			},
 		},
 	}
@@ -345,7 +345,7 @@ expect:
   exit: 0
   udp: [{direction: up}, {stream: -1, lost: "", within: 2s}]
   nft: [{claim: a, payload: 0}]
-  snmp: [{host: router, counter: x, claim: a}]`, 1), []string{
+  snmp: [{host: router, counter: x, claim: a, start: b}]`, 1), []string{
 			"f:7: expect.udp[0]: claims nothing",
 			`f:7: expect.udp[1].stream: "-1" is not a whole number from 0 to 2147483647`,
 			"f:7: expect.udp[1].lost: no path",
@@ -353,6 +353,7 @@ expect:
 			"f:7: expect.udp[1].direction: is missing",
 			`f:8: expect.nft[0].payload: "0" is not a whole number from 1 to 65507`,
 			"f:8: expect.nft[0].host: is missing", "f:8: expect.nft[0].counter: is missing",
+			"f:9: expect.snmp[0].end: is missing", "f:9: expect.snmp[0].zero: is missing",
 			"f:9: expect.snmp[0].tolerance: is missing",
 			"f: expect.udp: belongs to topologies link and split only: nothing else knows the truth",
 			"f: expect: topology pair has no router whose counters could be read",

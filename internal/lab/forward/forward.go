@@ -133,6 +133,8 @@ type Direction struct {
 	// Repeats are TCP segments that came although what they carry had come before, when
 	// Config.Truth asks for them.
 	Repeats int64 `json:"repeated_segments,omitempty"`
+	// Repeated is when they came, CLOCK_MONOTONIC, in order; of the first 65536.
+	Repeated []time.Duration `json:"repeated_ns,omitempty"`
 	// Datagrams are the UDP flows, when Config.Truth asks for them; Fragments, pieces of
 	// larger datagrams that are in none of them.
 	Datagrams []truth.Datagrams `json:"datagrams,omitempty"`

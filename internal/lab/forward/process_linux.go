@@ -219,6 +219,7 @@ func (l *loop) freeze() frozen {
 			fz := d.truth.Freeze()
 			z.flows[i] = &fz
 			r.Untracked, r.Fragments, r.Repeats = d.truth.Untracked(), d.truth.Fragments(), d.truth.Repeats()
+			r.Repeated = d.truth.Repeated()
 		}
 	}
 	return z

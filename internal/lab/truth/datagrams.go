@@ -61,7 +61,7 @@ func (t *Tracker) Enter(at time.Duration, packet []byte) Ref {
 		if isFragment(packet) {
 			t.fragments++
 		}
-		t.offer(packet)
+		t.offer(at, packet)
 		return Ref{}
 	}
 	if !isData(payload) {

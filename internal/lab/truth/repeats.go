@@ -1,13 +1,18 @@
 package truth
 
+import (
+	"slices"
+	"time"
+)
+
 // offered is one direction of a connection, as its segments came to the link.
 type offered struct {
 	isn  uint32
 	high int64 // one past the highest byte that came; the first payload byte is number 0
 }
 
-// offer counts a TCP segment that the link is offered, whether or not it will leave.
-func (t *Tracker) offer(packet []byte) {
+// offer counts a TCP segment that the link is offered at time at, whether or not it will leave.
+func (t *Tracker) offer(at time.Duration, packet []byte) {
 	s, ok := parse(packet)
 	if !ok || s.payload == 0 && !s.syn {
 		return
@@ -20,7 +25,7 @@ func (t *Tracker) offer(packet []byte) {
 	case f == nil:
 		return // its start was not seen: Untracked tells
 	case s.syn:
-		t.repeats++
+		t.repeat(at)
 		return
 	}
 	seq := s.seq - f.isn - 1
@@ -29,10 +34,23 @@ func (t *Tracker) offer(packet []byte) {
 	}
 	start := f.high + int64(int32(seq-uint32(f.high)))
 	if start < f.high && s.payload > 0 {
-		t.repeats++
+		t.repeat(at)
 	}
 	f.high = max(f.high, start+int64(s.payload))
 }
+
+func (t *Tracker) repeat(at time.Duration) {
+	t.repeats++
+	if len(t.repeated) < mostRepeats {
+		t.repeated = append(t.repeated, at)
+	}
+}
+
+// mostRepeats bounds the times that are kept.
+const mostRepeats = 1 << 16
+
+// Repeated is when each of them came, in order; only of the first 65536.
+func (t *Tracker) Repeated() []time.Duration { return slices.Clip(t.repeated) }
 
 // Repeats is how many TCP segments with payload, or SYNs, were offered although what they carry, or
 // its beginning, had been before: retransmissions, whatever became of the first copy. A window probe

@@ -33,6 +33,8 @@ type Tracker struct {
 
 	offered map[flowKey]*offered
 	repeats int64
+	// repeated is when each came, mostRepeats at most. It only grows.
+	repeated []time.Duration
 }
 
 // NewTracker returns a tracker that has seen nothing.
