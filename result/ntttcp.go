@@ -20,10 +20,10 @@ type NTTTCP struct {
 }
 
 // IOCount is what a stream's sends or receives at the recording end were, over the
-// measured time, for the outputs that show them (NTTTCP for Windows).
+// measured time or an interval, for the outputs that show them (NTTTCP for Windows).
 type IOCount struct {
 	Completions int64        `json:"completions"`            // finished calls
-	Latency     *CallLatency `json:"call_latency,omitempty"` // nil = not asked for
+	Latency     *CallLatency `json:"call_latency,omitempty"` // nil = not asked for; never of an interval
 }
 
 // CallLatency is how long calls took. In round trip tests it is how long a message and its

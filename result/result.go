@@ -381,6 +381,7 @@ type StreamInterval struct {
 	OutOfOrder  *int64       `json:"out_of_order,omitempty"`
 	Jitter      *float64     `json:"jitter_s,omitempty"` // running value
 	UDP         *UDPInterval `json:"udp,omitempty"`
+	IO          *IOCount     `json:"io,omitempty"` // calls in this interval; nil = they were not counted
 }
 
 // Rate is payload bit/s over the stream's own time.

@@ -18,13 +18,19 @@ type ntttcpSamples struct {
 	span  func() *result.HostTotal // of the part that runs; nil = none does
 	start float64
 	parts []ntttcpPart
-	part  map[int]*result.Total // by stream
+	part  map[int]*ntttcpSample // by stream
 	stop  float64
+}
+
+// ntttcpSample is one stream's part of a sample.
+type ntttcpSample struct {
+	result.Total
+	calls *int64 // nil = they were not counted
 }
 
 // ntttcpPart is one sample.
 type ntttcpPart struct {
-	streams map[int]*result.Total
+	streams map[int]*ntttcpSample
 	machine *result.HostTotal
 }
 
@@ -58,7 +64,7 @@ func (s *ntttcpSamples) begin() { s.span = s.totals.Begin() }
 
 func (s *ntttcpSamples) row(iv *result.Interval) {
 	if s.part == nil {
-		s.part, s.start = map[int]*result.Total{}, iv.Start
+		s.part, s.start = map[int]*ntttcpSample{}, iv.Start
 		if s.span == nil {
 			s.begin()
 		}
@@ -66,13 +72,19 @@ func (s *ntttcpSamples) row(iv *result.Interval) {
 	for _, one := range iv.Streams {
 		t := s.part[one.ID]
 		if t == nil {
-			t = &result.Total{Start: one.Start}
+			t = &ntttcpSample{Total: result.Total{Start: one.Start}}
 			s.part[one.ID] = t
 		}
 		t.End = one.Stop
 		t.Bytes += one.Bytes
 		t.Packets = added(t.Packets, one.Packets)
 		t.Retransmits = added(t.Retransmits, one.Retransmits)
+		switch {
+		case one.IO != nil:
+			t.calls = added(t.calls, &one.IO.Completions)
+		case one.Packets != nil: // each was a call
+			t.calls = added(t.calls, one.Packets)
+		}
 	}
 	if s.stop = iv.Stop; iv.Stop-s.start >= s.length-0.001 {
 		s.close()
@@ -113,6 +125,7 @@ func (s *ntttcpSamples) rest() {
 			t.Start = was.Start
 			t.Bytes += was.Bytes
 			t.Packets, t.Retransmits = added(was.Packets, t.Packets), added(was.Retransmits, t.Retransmits)
+			t.calls = added(was.calls, t.calls)
 		}
 		last[id] = t
 	}
@@ -132,16 +145,16 @@ func (s *ntttcpSamples) runs(run *result.Run) []*result.Run {
 		for _, v := range run.Streams {
 			t := p.streams[v.ID]
 			if t == nil {
-				t = &result.Total{}
+				t = &ntttcpSample{}
 			}
 			v.Sender, v.Receiver, v.IO = nil, nil, nil
 			if s.end == result.Client {
-				v.Sender = t
+				v.Sender = &t.Total
 			} else {
-				v.Receiver = t
+				v.Receiver = &t.Total
 			}
-			if t.Packets != nil { // each was a call
-				v.IO = &result.IOCount{Completions: *t.Packets}
+			if t.calls != nil {
+				v.IO = &result.IOCount{Completions: *t.calls}
 			}
 			one.Streams = append(one.Streams, v)
 		}

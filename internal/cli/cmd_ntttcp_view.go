@@ -132,12 +132,11 @@ type ntttcpView struct {
 	n       *ntttcpRun
 	console view
 	fold    result.Folder
-	agreed  bool // the other end is there, and wants this test
-	began   bool // payload flows, or did
-	told    bool // that a signal ended it
-	nothing bool // it ended before anything was measured
-	endless bool // until a signal comes
-	icmp    *result.Notice
+	agreed  bool           // the other end is there, and wants this test
+	began   bool           // payload flows, or did
+	told    bool           // that a signal ended it
+	nothing bool           // it ended before anything was measured
+	endless bool           // until a signal comes
 	samples *ntttcpSamples // nil = one result for all
 	jitter  *arrivals      // nil = nobody wants them
 	err     *result.Error  // why it broke off
@@ -226,29 +225,8 @@ func (v *ntttcpView) notice(n *result.Notice) bool {
 			fmt.Fprintf(v.n.Err, "ntttcp: %s\n", n.Text)
 		}
 		return false
-	case "icmp-refused": // a receiver that ended a moment before this end makes some: see refused
-		v.icmp = n
-		return false
 	}
 	return true
-}
-
-// refused says, of a sender of datagrams, that nobody listened, if that was so for more than the
-// end of the test.
-func (v *ntttcpView) refused() {
-	if v.icmp == nil {
-		return
-	}
-	var sent, refused int64
-	for _, s := range v.fold.Run().Streams {
-		if s.UDP != nil && s.UDP.Sent != nil && s.Sender != nil && s.Sender.Packets != nil {
-			sent += *s.Sender.Packets
-			refused += s.UDP.Sent.Refused
-		}
-	}
-	if refused > sent/100 {
-		v.console.Event(result.Event{Kind: result.KindNotice, End: v.n.end(), Notice: v.icmp})
-	}
 }
 
 // interrupted tells of the signal where the test has not.
@@ -264,7 +242,6 @@ func (v *ntttcpView) tell(code string) {
 
 // Close ends the console's part and writes the files. It is called when no event follows.
 func (v *ntttcpView) Close() {
-	v.refused()
 	run := v.fold.Run()
 	whole := run.Finished() && !v.nothing
 	if v.samples != nil {

@@ -148,26 +148,6 @@ func TestNTTTCPInterrupted(t *testing.T) {
 	}
 }
 
-// TestNTTTCPRefusedDatagrams: what came back refused is said when it was more than the end of a
-// test makes.
-func TestNTTTCPRefusedDatagrams(t *testing.T) {
-	t.Parallel()
-	for refused, said := range map[int64]bool{3: false, 900: true} {
-		var out, errs strings.Builder
-		n := ntttcpOf(t, "-s 192.0.2.9 -u -b 1000", &out, &errs)
-		v := n.newTest()
-		sent := int64(1000)
-		v.Event(result.Event{Kind: result.KindNotice, End: result.Client, Notice: &result.Notice{Code: "icmp-refused", Level: result.Warn, Text: "nobody listens"}})
-		v.Event(result.Event{Kind: result.KindFinish, End: result.Client, Finish: &result.Finish{Streams: []result.Stream{{
-			ID: 1, Direction: result.Up, Sender: &result.Total{End: 1, Bytes: 1e6, Packets: &sent}, UDP: &result.UDPStream{Sent: &result.UDPSent{Refused: refused}},
-		}}}})
-		v.Close()
-		if got := strings.Contains(errs.String(), "nobody listens"); got != said {
-			t.Errorf("%d of 1000 refused: said %v", refused, got)
-		}
-	}
-}
-
 func TestNTTTCPPrepare(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder

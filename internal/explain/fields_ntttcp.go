@@ -15,7 +15,7 @@ var ntttcpFields = []Topic{
 	{Word: "cooldown_s", In: []string{"NTTTCP"}, Unit: "s", Text: "Traffic after the measured time, which is not counted (-C, -cd)."},
 	{Word: "cycle_s", In: []string{"NTTTCP"}, Unit: "s", Text: "Warm-up, test and cool-down together as both ends agreed: the longer of the receiver's -t and the sender's sum. 0 means until stopped; null that nothing was agreed.", Do: "When it is longer than your -t, the other end was given another length: the rest counts as cool-down."},
 	{Word: "thread", In: []string{"Stream"}, Text: "NTTTCP's number of the worker thread that serves the stream, from 0: a receiver has one for each port, a sender \"threads_per_port\" of them."},
-	{Word: "io", In: []string{"Stream"}, Text: "The calls that moved the stream's bytes at the recording end, for outputs that show them (NTTTCP for Windows)."},
+	{Word: "io", In: []string{"Stream", "StreamInterval"}, Text: "The calls that moved the stream's bytes at the recording end, for outputs that show them (NTTTCP for Windows)."},
 	{Word: "completions", In: []string{"IOCount"}, Text: "Send or receive calls that ended within the measured time.", Do: "Bytes divided by it is \"Avg B / Compl\"."},
 	{Word: "call_latency", In: []string{"IOCount"}, Text: "How long calls took, or a message and its answer in round trip tests (-lm, -rt)."},
 	{Word: "sum_ns", In: []string{"CallLatency"}, Unit: "ns", Text: "All calls' times together; divided by \"completions\" it is the mean. In a round trip test (-rt) it is of messages with their answers, each of them two calls: divided by half the completions it is the mean round trip."},

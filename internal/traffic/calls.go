@@ -85,6 +85,9 @@ func (p *callPart) add(n, took int64) {
 	}
 }
 
+// all is how many calls have ended since the start.
+func (c *calls) all() int64 { return c.parts[0].n.Load() + c.parts[1].n.Load() }
+
 // total is the count of the measured time.
 func (c *calls) total() *result.IOCount {
 	if c == nil {

@@ -51,6 +51,7 @@ func (e *Engine) arm() {
 	case e.cfg.Bytes > 0:
 		e.q.arm(e.cfg.Bytes, false)
 		e.receiveTarget.Store(received + e.cfg.Bytes)
+	case e.cfg.BlocksEach: // streams count theirs
 	case e.cfg.Blocks > 0:
 		e.q.arm(e.cfg.Blocks, true)
 		e.receiveTarget.Store(received + e.cfg.Blocks*int64(e.cfg.BlockSize))
@@ -214,6 +215,11 @@ func (e *Engine) row(marks []mark, reads []reading, last bool) {
 		}
 		if m.u != nil {
 			e.udpRow(s, m, p, si)
+		}
+		if s.calls != nil {
+			n := s.calls.all()
+			si.IO = &result.IOCount{Completions: n - s.called}
+			s.called = n
 		}
 		iv.Start, iv.Stop = min(iv.Start, si.Start), max(iv.Stop, si.Stop)
 		s.prev = *m

@@ -32,6 +32,9 @@ type Config struct {
 	// so much since the end of Omit. Senders stop by themselves after whole blocks:
 	// Bytes ≤ sent < Bytes + flows×BlockSize, and Blocks exactly.
 	Bytes, Blocks int64
+	// BlocksEach: each sending flow sends Blocks of its own and then no more; the run ends when all
+	// have. There is no Omit then.
+	BlocksEach bool
 	// Limited says that bytes, blocks or a file end this run, here or at the peer. It
 	// decides what a receiver's Total.End is; set by itself when Bytes or Blocks is.
 	Limited  bool
@@ -111,6 +114,9 @@ type UDPConfig struct {
 	// what this host's own queue drops counts as sent, and in Refused as well, and nothing
 	// that is late is given up.
 	Iperf3 bool
+	// GoneAfter is how many ICMP answers that nobody listens end a flow, whatever got through before
+	// (ErrGone); 0 = a sender goes on, unless nothing ever got through.
+	GoneAfter int64
 	// Window is a receive buffer that was asked for and set; the engine does not grow it. 0 =
 	// it makes room for the rate.
 	Window int64
@@ -135,6 +141,7 @@ func validate(cfg Config, flows []Flow) error {
 	bad(cfg.Verify && cfg.Fill == 0, "verify", cfg.Verify, "needs a payload of one byte")
 	bad(cfg.Bytes < 0, "bytes", cfg.Bytes, "must not be negative")
 	bad(cfg.Blocks < 0, "blocks", cfg.Blocks, "must not be negative")
+	bad(cfg.BlocksEach && (cfg.Blocks == 0 || cfg.Omit > 0), "blocks_each", cfg.BlocksEach, "needs blocks, and no omitted part")
 	bad(cfg.Bytes > 0 && cfg.Blocks > 0, "blocks", cfg.Blocks, "give only one of bytes and blocks")
 	bad(cfg.Bitrate < 0, "bitrate", cfg.Bitrate, "must not be negative")
 	bad(cfg.Burst < 0, "burst", cfg.Burst, "must not be negative")

@@ -116,7 +116,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 		halt: make(chan struct{}), clockDone: make(chan struct{}),
 	}
 	for _, f := range flows {
-		e.streams = append(e.streams, &stream{Flow: f, e: e, calls: newCalls(&cfg)})
+		e.streams = append(e.streams, &stream{Flow: f, e: e, calls: newCalls(&cfg), turns: cfg.Blocks})
 	}
 	if err := validate(cfg, flows); err != nil {
 		e.closeSockets()
@@ -547,6 +547,28 @@ func (e *Engine) ended() {
 	case files > 0 && fileEnds > 0 && fileEnds+e.deadSenders() >= files:
 		e.fire(FileEnd)
 	case readers > 0 && readersOver, allOver:
+		e.fire(PeerClosed)
+	case e.cfg.BlocksEach:
+		e.filled()
+	}
+}
+
+// filled fires when no sender is left that has blocks of its own to send: it was the end of the run
+// if none of them died.
+func (e *Engine) filled() {
+	whole := true
+	for _, s := range e.streams {
+		switch {
+		case !s.Send, s.full.Load():
+		case s.over.Load():
+			whole = false
+		default:
+			return
+		}
+	}
+	if whole {
+		e.fire(Blocks)
+	} else {
 		e.fire(PeerClosed)
 	}
 }

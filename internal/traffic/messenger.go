@@ -173,6 +173,9 @@ func (m *messenger) claim(now int64) (ok bool, wait int64) {
 		m.rate = r
 		m.pace.set(r, e.cfg.BlockSize, max(1, e.cfg.Burst), now)
 	}
+	if m.s.spent() {
+		return false, -1
+	}
 	if !m.held && e.q.on() {
 		n, limited := e.q.claim()
 		if n < e.q.block {
@@ -198,6 +201,7 @@ func (m *messenger) settle() {
 		m.s.e.q.settle(0, m.limited)
 		m.s.e.checkQuota()
 	}
+	m.s.sentBlocks(1)
 }
 
 // release gives a claim back and tells what went wrong without ending the flow.

@@ -23,6 +23,7 @@ type stream struct {
 	calls   *calls // nil = not counted
 	heat    uint64 // what Burn came to
 	part    int    // WaitAll: bytes of the receive under way
+	turns   int64  // BlocksEach: left
 	// One of them is there in a UDP test.
 	tx *udpSender
 	rx *udpReceiver
@@ -30,6 +31,7 @@ type stream struct {
 	over    atomic.Bool // nothing more will move: died, EOF, or file ended
 	eof     atomic.Bool
 	fileEnd atomic.Bool
+	full    atomic.Bool // BlocksEach: all are sent
 	err     atomic.Pointer[error]
 
 	// Owned by the sampler.
@@ -38,6 +40,7 @@ type stream struct {
 	sum        summary
 	carry      int64    // UDP: loss of earlier rows that turned out to be none, not above 0
 	last       *reading // taken when the direction stopped
+	called     int64    // calls until the last row
 }
 
 // mark is one sample of a stream.
@@ -92,6 +95,9 @@ func (s *stream) next(now int64) (n int, wait int64) {
 		s.pace.set(r, e.cfg.BlockSize, e.cfg.Burst, now)
 	}
 	if s.left == 0 {
+		if s.spent() {
+			return 0, -1
+		}
 		if e.q.on() {
 			s.left, s.claimed = e.q.claim()
 			if s.left == 0 {
@@ -127,6 +133,22 @@ func (s *stream) wrote(n int, now int64) {
 	if s.left == 0 && (s.claimed || s.e.q.budgeted) {
 		s.e.q.settle(0, s.claimed)
 		s.e.checkQuota()
+	}
+	if s.left == 0 {
+		s.sentBlocks(1)
+	}
+}
+
+// spent reports that the flow has sent all that it may of its own.
+func (s *stream) spent() bool { return s.e.cfg.BlocksEach && s.turns <= 0 }
+
+// sentBlocks counts n blocks against the flow's own.
+func (s *stream) sentBlocks(n int) {
+	if !s.e.cfg.BlocksEach {
+		return
+	}
+	if s.turns -= int64(n); s.turns <= 0 && !s.full.Swap(true) {
+		s.e.filled()
 	}
 }
 

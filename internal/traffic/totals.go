@@ -134,6 +134,9 @@ func (e *Engine) totals(ends map[bool]int64, final bool) Totals {
 		f.ID, f.Send = s.ID, s.Send
 		f.Total.Bytes = s.ctr.bytes.Load() - base.bytes
 		f.Total.End = max(0, seconds(ends[s.Send]-base.at))
+		if s.full.Load() { // it was done when it was
+			f.Total.End = min(f.Total.End, seconds(s.ctr.last.Load()-base.at))
+		}
 		f.OmittedBytes = base.bytes
 		f.Blocks = f.Total.Bytes / int64(e.cfg.BlockSize)
 		if s.calls != nil && s.calls.rounds {

@@ -34,7 +34,8 @@
 //     so that the way of the peer's goodbye does not lower the rate;
 //   - for any other receiver: when StopReceive took effect.
 //
-// A flow that died early shares the End of the others: it moved its bytes in that time.
+// A flow that died early shares the End of the others: it moved its bytes in that time. With
+// Config.BlocksEach a flow ends with its own last write.
 //
 // # Datagrams
 //

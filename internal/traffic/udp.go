@@ -38,6 +38,9 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("traffic: datagrams of %d bytes do not fit the path: usable are %d", e.Size, e.Usable)
 }
 
+// ErrGone ends a flow whose datagrams were answered by ICMP as often as UDPConfig.GoneAfter says.
+var ErrGone = errors.New("traffic: nobody listens at the other end (ICMP port unreachable)")
+
 // errRefused ends a flow of which every datagram came back.
 var errRefused = errors.New("traffic: nobody listens at the other end: every datagram was answered by an ICMP port unreachable")
 

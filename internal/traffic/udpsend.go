@@ -97,12 +97,18 @@ func (s *stream) follow(now int64) {
 // stopped.
 func (s *stream) nextDatagrams(now int64, most int) (n int, wait int64) {
 	s.follow(now)
+	if s.spent() {
+		return 0, -1
+	}
 	u := s.tx
 	got, wait := u.pace.allow(now)
 	if got == 0 {
 		return 0, wait
 	}
 	n = int(min(got, int64(most)))
+	if s.e.cfg.BlocksEach {
+		n = int(min(int64(n), s.turns))
+	}
 	if held := u.have[0] + u.have[1]; held > 0 || s.e.q.on() {
 		if held < n {
 			held += s.claim(n - held)
@@ -180,6 +186,7 @@ func (s *stream) sentDatagrams(n int, began, now int64) {
 		e.checkQuota()
 	}
 	u.measure()
+	s.sentBlocks(n)
 }
 
 // measure takes over what the pacer saw of the burst that began.
@@ -242,6 +249,12 @@ func (s *stream) answeredByICMP(n int64) error {
 	u := s.tx
 	u.refusals += n
 	u.refused.Add(n)
+	if gone := s.e.cfg.UDP.GoneAfter; gone > 0 {
+		if u.refusals >= gone {
+			return ErrGone
+		}
+		return nil
+	}
 	s.e.u.later(result.Notice{
 		Code: "icmp-refused", End: s.e.cfg.End, Level: result.Warn,
 		Text: "an ICMP error came back for datagrams of this test: nobody listens at the other end's port (any more); the sender goes on",

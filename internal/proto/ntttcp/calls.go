@@ -53,6 +53,7 @@ func (r *Receiver) datagram(pc *osnet.PacketConn, f datagramFlow, s source, data
 		// Never longer than what came, so that nobody is sent more than was asked for.
 		if n, err := pc.Write(r.answer[:min(len(r.answer), len(data))], f.from, local); err == nil {
 			s.tally.addRun(f, s.local, n, 1)
+			s.tally.exchanged(f)
 		}
 	case traffic.Jitter:
 		if m, ok := traffic.ParseMessage(data); ok {

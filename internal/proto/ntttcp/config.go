@@ -41,8 +41,8 @@ type Config struct {
 	// Follow: a receiver measures what the sender proposes.
 	Follow bool
 
-	// Blocks ends a sender's test when all connections together have made so many calls; Duration
-	// then bounds it.
+	// Blocks ends a sender's test when each connection has made so many calls; Duration then bounds
+	// it.
 	Blocks int64
 
 	NoSync bool
@@ -229,7 +229,7 @@ func (c Config) cycle() time.Duration {
 func (c Config) test(s schedule, streams int) result.Test {
 	return result.Test{
 		Transport: string(c.Transport), Direction: string(plan.Up), Streams: streams, Target: c.Host, Port: c.Port,
-		Duration: max(0, s.measured).Seconds(), Omit: s.warmup.Seconds(), Interval: c.Interval.Seconds(), BlockSize: c.BlockSize, Blocks: c.Blocks,
+		Duration: max(0, s.measured).Seconds(), Omit: s.warmup.Seconds(), Interval: c.Interval.Seconds(), BlockSize: c.BlockSize, Blocks: c.Blocks * int64(streams),
 		Bitrate: c.each(c.Bitrate, streams), FQRate: c.each(c.FQRate, streams), Window: int(c.Window), NoDelay: c.NoDelay,
 		ZeroCopy: c.Send == plan.SendZeroCopy, SkipRxCopy: c.Receive == plan.Discard,
 		MaxBytes: c.MaxBytes, MaxRate: c.MaxRate, Requested: c.Options,

@@ -70,7 +70,11 @@ func mergeDatagrams(e result.End, s *result.Stream, own int64, t *ext.StreamResu
 		}
 	}
 	l := datagram.Loss(sent, datagram.Counts{First: got, Highest: sent})
-	datagram.Attribute(&l, nil, false, nil, nil)
+	if r := u.Received; r != nil {
+		datagram.Attribute(&l, r.SocketDrops, r.Coalesced, nil, nil)
+	} else {
+		datagram.Attribute(&l, nil, false, nil, nil)
+	}
 	u.Loss = &l
 	s.UDP = &u
 }

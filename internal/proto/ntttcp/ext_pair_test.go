@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/traffic"
 	"github.com/fullbore-net/fullbore/result"
@@ -77,7 +78,7 @@ func TestBothEnds(t *testing.T) {
 		"windows, tcp, warm-up":     {win(warm), Config{Follow: true}, 1},
 		"windows, udp, warm-up":     {win(udp(warm)), udp(Config{Follow: true}), 1},
 		"windows, tcp, until told":  {win(Config{Ports: 2, Duration: time.Second}), Config{Ports: 2, Duration: time.Hour}, 2},
-		"windows, counted":          {win(Config{Ports: 2, Blocks: 200, Duration: time.Hour, BlockSize: 4096}), Config{Ports: 2, Follow: true}, 2},
+		"windows, counted":          {win(Config{Ports: 2, Blocks: 100, Duration: time.Hour, BlockSize: 4096}), Config{Ports: 2, Follow: true}, 2},
 		"windows, expected threads": {win(Config{Ports: 2, Duration: time.Second}), Config{Ports: 2, Duration: time.Second, Expect: 2}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestBothEnds(t *testing.T) {
 			if c.sender.Transport == "udp" {
 				checkDatagrams(t, ours, theirs)
 			}
-			if c.sender.Blocks > 0 && bytesOf(ours, result.Server) != c.sender.Blocks*int64(c.sender.BlockSize) {
+			if c.sender.Blocks > 0 && bytesOf(ours, result.Server) != int64(c.streams)*c.sender.Blocks*int64(c.sender.BlockSize) {
 				t.Errorf("%d bytes arrived", bytesOf(ours, result.Server))
 			}
 			if c.sender.Warmup > 0 && ours.Test.Omit != theirs.Test.Omit {
@@ -408,5 +409,40 @@ func TestMergeUnknown(t *testing.T) {
 	merge(result.Client, f, nil, &ext.Results{Streams: []ext.StreamResult{{ID: 2, Total: result.Total{Bytes: 5}}}})
 	if s := f.Streams[0]; len(f.Streams) != 1 || s.Receiver != nil || s.Sender.Bytes != 1 || f.Machines.Client.Cores != 1 || f.Machines.Server != nil {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestCallsOfEach: each of a Windows sender's connections makes its own number of calls, over both
+// transports, and none waits for another's.
+func TestCallsOfEach(t *testing.T) {
+	for _, transport := range []plan.Transport{plan.TCP, plan.UDP} {
+		for _, rate := range []int64{0, 400e6} {
+			t.Run(fmt.Sprintf("%s, %d bit/s", transport, rate), func(t *testing.T) {
+				t.Parallel()
+				const calls, size = 300, 1000
+				f := serve(t, Config{Ports: 3, Transport: transport, Follow: true, CountCalls: true}, nil)
+				s := send(t, Config{
+					Host: "127.0.0.1", Windows: true, Ports: 3, Threads: 1, Transport: transport, BlockSize: size, Blocks: calls, Bitrate: rate,
+					Duration: time.Hour, CountCalls: true,
+				}, dialFrom("", f.at))
+				if got := s.wait(t); got != "" {
+					t.Fatalf("ends with %q: %+v", got, s.rec.run().Err)
+				}
+				for _, one := range s.rec.run().Streams {
+					if one.Sender.Bytes != calls*size || one.IO == nil || one.IO.Completions != calls {
+						t.Errorf("stream %d: %d bytes, %+v", one.ID, one.Sender.Bytes, one.IO)
+					}
+				}
+				run := f.finished(t, 0)
+				if n := bytesOf(run, result.Server); run.Err != nil || transport == plan.TCP && n != 3*calls*size {
+					t.Errorf("the receiver: %d bytes, %+v", n, run.Err)
+				}
+				for _, n := range s.rec.run().Notices {
+					if n.Code == "times-differ" {
+						t.Errorf("it says %q", n.Text)
+					}
+				}
+			})
+		}
 	}
 }

@@ -136,7 +136,7 @@ func (t *test) linked(s schedule) {
 	if n := ext.VersionNotice(ext.Printable(t.hello.Version), t.r.Tool); n != nil {
 		t.out.notice(*n)
 	}
-	if t.r.c.Follow {
+	if t.r.c.Follow || t.kind == kindWindows && t.hello.Duration == 0 { // it has none, or counts calls
 		return
 	}
 	t.mu.Lock()
@@ -343,17 +343,47 @@ func (t *test) mergeResults(f *result.Finish, o *ext.Results) {
 	var all []int64
 	if t.tally != nil {
 		all = t.tally.arrived()
-		if t.figures != nil {
-			for i := range t.figures.Streams {
-				if i < len(all) {
-					t.figures.Streams[i].Datagrams = &all[i]
-				}
+		var lost []int64
+		if o != nil {
+			lost = lostOf(all, o)
+		}
+		for i, r := range t.tally.account(lost, !t.shares()) {
+			if t.r.c.Message == traffic.RoundTrip { // its counts are of both ways
+				r = &result.UDPReceived{SocketDrops: r.SocketDrops, Coalesced: r.Coalesced}
+			}
+			if i < len(f.Streams) {
+				f.Streams[i].UDP = &result.UDPStream{Received: r}
+			}
+			if t.figures != nil && i < len(t.figures.Streams) {
+				t.figures.Streams[i].Datagrams = &all[i]
+				t.figures.Streams[i].UDP = &result.UDPStream{Received: r}
 			}
 		}
 	}
 	if o != nil {
 		merge(result.Server, f, all, o)
 	}
+}
+
+// shares reports that other tests ran beside this one, whose datagrams the same sockets may have
+// dropped.
+func (t *test) shares() bool { return t.others > 0 || t.r.slots.Begun() > t.begunAs }
+
+// lostOf is what each stream lost by both ends' counts; nil = the sender's are not all there.
+func lostOf(arrived []int64, o *ext.Results) []int64 {
+	sent := make(map[int]*int64, len(o.Streams))
+	for i := range o.Streams {
+		sent[o.Streams[i].ID] = o.Streams[i].Datagrams
+	}
+	out := make([]int64, len(arrived))
+	for i, n := range arrived {
+		s := sent[i+1]
+		if s == nil {
+			return nil
+		}
+		out[i] = *s - n
+	}
+	return out
 }
 
 // sayResults sends this end's results, once: when the test is over here, so that whoever has them

@@ -176,7 +176,7 @@ func (r *senderRun) linked(s schedule) {
 		return
 	}
 	r.link.begin(r.out, r.peer.Has(ext.FeatureEvents))
-	if t := r.peer.Times; t != nil && !t.Follow {
+	if t := r.peer.Times; t != nil && !t.Follow && r.c.Blocks == 0 { // calls have no time
 		if n := compareTimes(s, r.scheduleBy(t), "this end", "the receiver", r.second); n != nil {
 			r.out.notice(*n)
 		}

@@ -64,7 +64,7 @@ func (t *tally) expect(list [][2]int, ports map[int]int, peer netip.Addr) {
 	t.tails.Store(true)
 	t.awaited = awaited{peer: peer, by: map[datagramKey]*tallied{}}
 	for i, p := range list[:min(len(list), maxTallied)] {
-		s := &tallied{view: result.Stream{
+		s := &tallied{port: -1, view: result.Stream{
 			ID: i + 1, Socket: i + 1, Direction: result.Up,
 			Local: result.Addr{Port: p[1]}, Remote: result.Addr{Host: peer.String(), Port: p[0]},
 		}}
@@ -72,6 +72,7 @@ func (t *tally) expect(list [][2]int, ports map[int]int, peer netip.Addr) {
 		t.awaited.free = append(t.awaited.free, s)
 		if at, ok := ports[p[1]]; ok {
 			t.awaited.by[datagramKey{at, p[0]}] = s
+			s.port = at
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ntttcp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -369,4 +370,178 @@ func (f *fixture) counted() (n int64) {
 		t.tally.mu.RUnlock()
 	}
 	return n
+}
+
+// TestUDPReceiverGone: a sender of datagrams whose receiver is killed hears so from the receiver's
+// host, and ends with its part.
+func TestUDPReceiverGone(t *testing.T) {
+	for _, dialect := range []string{"linux", "windows", "none"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t, killed, 0)
+			var ports []net.PacketConn
+			for range 2 {
+				pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer pc.Close()
+				ports = append(ports, pc)
+			}
+			c := Config{
+				Host: "127.0.0.1", Ports: 2, Threads: 2, Duration: time.Minute, Transport: "udp", BlockSize: 1000, Bitrate: 8e6,
+				Windows: dialect == "windows", NoSync: dialect == "none", WaitTimeout: time.Minute, Extension: "off",
+			}
+			s := send(t, c, dialFrom("", func(port int) netip.AddrPort {
+				if i := port - DefaultPort; i >= 0 && i < 2 {
+					return netip.MustParseAddrPort(ports[i].LocalAddr().String())
+				}
+				return v.at(port)
+			}))
+			until(t, "the sender's datagrams", s.rec.moved)
+			for _, pc := range ports {
+				pc.Close()
+			}
+			if got := s.wait(t); got != "peer-closed" {
+				t.Errorf("ends with %q", got)
+			}
+			run := s.rec.run()
+			if bytesOf(run, result.Client) == 0 || run.Err == nil || !strings.Contains(run.Err.Text, "port unreachable") {
+				t.Errorf("%d bytes are left, it says %+v", bytesOf(run, result.Client), run.Err)
+			}
+			checkRows(t, run, result.Client)
+		})
+	}
+}
+
+// TestUDPPortsMissing: a sender of datagrams with more ports than its receiver goes on with the
+// others and names those.
+func TestUDPPortsMissing(t *testing.T) {
+	t.Parallel()
+	f := serve(t, Config{Ports: 1, Transport: "udp", Extension: "off", Follow: true}, nil)
+	dead := listenUDP(t, "127.0.0.1:0")
+	closed := dead.LocalAddr()
+	dead.Close()
+	s := send(t, Config{Host: "127.0.0.1", Ports: 2, Threads: 1, Duration: 10 * time.Second, Transport: "udp", BlockSize: 1000, Bitrate: 8e6, Extension: "off"},
+		dialFrom("", func(port int) netip.AddrPort {
+			if port == DefaultPort+1 {
+				return closed
+			}
+			return f.at(port)
+		}))
+	if got := s.wait(t); got != "" {
+		t.Errorf("ends with %q", got)
+	}
+	if n := s.rec.notice("icmp-refused"); n == nil || !strings.Contains(n.Text, fmt.Sprint(closed.Port())) {
+		t.Errorf("it says %+v", n)
+	}
+	if run := f.finished(t, 0); run.Err != nil || bytesOf(run, result.Server) == 0 {
+		t.Errorf("the receiver: %d bytes, %+v", bytesOf(run, result.Server), run.Err)
+	}
+}
+
+// TestLinkedSenderKilled: a fullbore tells what it counted when it ends, so that a receiver knows one
+// that was killed also where an original would look the same.
+func TestLinkedSenderKilled(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		s, r Config
+	}{
+		{"tokens, its own time", Config{Windows: true, Duration: time.Minute}, Config{Duration: time.Minute}},
+		{"tokens, the sender's time", Config{Windows: true, Duration: time.Minute}, Config{Follow: true}},
+		{"tokens, calls", Config{Windows: true, Duration: time.Minute, Blocks: 1 << 30}, Config{Follow: true}},
+		{"Linux", Config{Duration: time.Minute}, Config{Follow: true}},
+		{"Linux, until interrupted", Config{Endless: true}, Config{Follow: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.r.Ports, c.s.Ports, c.s.Threads, c.s.Host, c.s.Bitrate = 2, 2, 1, "127.0.0.1", 8e6
+			f := serve(t, c.r, func(r *Receiver) { r.Timeouts.Silence = 3 * time.Second })
+			through := newRelay(t, f.at)
+			s := send(t, c.s, dialFrom("", through.at))
+			until(t, "data", func() bool { return len(f.tests()) > 0 && f.tests()[0].moved() })
+			through.cut()
+			run := f.finished(t, 0)
+			if run.Err == nil || run.Err.Code != "peer-vanished" || bytesOf(run, result.Server) == 0 {
+				t.Errorf("%d bytes, %+v, %+v", bytesOf(run, result.Server), run.Err, run.Notices)
+			}
+			s.stop(errInterrupt)
+			s.wait(t)
+		})
+	}
+}
+
+// relay passes connections on until they are cut: then the receiver hears what it does of a sender
+// whose program was killed.
+type relay struct {
+	t    *testing.T
+	to   func(port int) netip.AddrPort
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	lns  map[int]net.Listener
+	ends []net.Conn // towards the sender and the receiver, in turn
+}
+
+func newRelay(t *testing.T, to func(port int) netip.AddrPort) *relay {
+	r := &relay{t: t, to: to, lns: map[int]net.Listener{}}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		for _, ln := range r.lns {
+			ln.Close()
+		}
+		for _, nc := range r.ends {
+			nc.Close()
+		}
+		r.mu.Unlock()
+		r.wg.Wait()
+	})
+	return r
+}
+
+// at is where the relay listens in place of port.
+func (r *relay) at(port int) netip.AddrPort {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lns[port] == nil {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.t.Error(err)
+			return netip.AddrPort{}
+		}
+		r.lns[port] = ln
+		r.wg.Go(func() { r.serve(ln, port) })
+	}
+	return netip.MustParseAddrPort(r.lns[port].Addr().String())
+}
+
+func (r *relay) serve(ln net.Listener, port int) {
+	for {
+		near, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", r.to(port).String())
+		if err != nil {
+			near.Close()
+			continue
+		}
+		r.mu.Lock()
+		r.ends = append(r.ends, near, far)
+		r.mu.Unlock()
+		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+			r.wg.Go(func() {
+				_, _ = io.Copy(way[0], way[1])
+				way[0].Close()
+			})
+		}
+	}
+}
+
+// cut ends the connections to the receiver, those for words first.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := 1; i < len(r.ends); i += 2 {
+		r.ends[i].Close()
+	}
 }

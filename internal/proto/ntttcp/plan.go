@@ -62,7 +62,7 @@ func (c *Config) sendsWindows(n *plan.NTTTCP, streams, length int) {
 		}
 	}
 	if n.Buffers > 0 {
-		c.Blocks, c.Duration = n.Buffers*int64(streams), n.TimeLimit
+		c.Blocks, c.Duration = n.Buffers, n.TimeLimit
 		if n.SegmentSize > 0 { // each of its calls is so many datagrams
 			c.Blocks *= int64((length + n.SegmentSize - 1) / n.SegmentSize)
 		}

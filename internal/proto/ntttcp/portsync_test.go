@@ -45,7 +45,7 @@ func TestPortSync(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("threads %v", seen)
 	}
-	if a, b := bytesOf(run, result.Server), bytesOf(two.rec.run(), result.Client)+bytesOf(one.rec.run(), result.Client); a != b || a != 40*4096 {
+	if a, b := bytesOf(run, result.Server), bytesOf(two.rec.run(), result.Client)+bytesOf(one.rec.run(), result.Client); a != b || a != 3*20*4096 {
 		t.Errorf("%d bytes came, %d were sent", a, b)
 	}
 }

@@ -154,6 +154,11 @@ func (r *Receiver) openTallyLocked(t *test) *tally {
 	t.tally = newTally(s, r.c.Interval, idle, t.phase, nil)
 	t.tally.t0 = began
 	t.tally.most, t.tally.maxRate = r.c.MaxStreams, r.c.MaxRate
+	var sockets []dropper
+	for _, pc := range r.lns.packets() {
+		sockets = append(sockets, pc)
+	}
+	t.tally.watch(sockets)
 	t.phase.m, t.phase.began = t.tally, t.tally.t0
 	t.expect()
 	t.poke()

@@ -446,7 +446,8 @@ func (r *senderRun) measure(ctx context.Context) error {
 	cfg := traffic.Config{
 		End: result.Client, Transport: r.c.Transport, BlockSize: r.c.BlockSize, Bitrate: r.c.each(r.c.Bitrate, len(flows)),
 		MaxRate: r.c.MaxRate, MaxBytes: r.c.MaxBytes, Interval: r.c.Interval, Send: r.c.Send, Affinity: r.c.Affinity,
-		Host: r.s.Host, Fill: r.c.payload(), Blocks: r.c.Blocks, UDP: traffic.UDPConfig{Bare: r.c.Transport == plan.UDP},
+		Host: r.s.Host, Fill: r.c.payload(), Blocks: r.c.Blocks, BlocksEach: r.c.Blocks > 0,
+		UDP: traffic.UDPConfig{Bare: r.c.Transport == plan.UDP, GoneAfter: goneAfter},
 	}
 	p.apply(&cfg)
 	r.c.calls(&cfg)
@@ -479,12 +480,15 @@ func (r *senderRun) measure(ctx context.Context) error {
 	case why == stopSilent:
 		fault = &result.Error{Code: "stalled", Remote: true, Text: fmt.Sprintf("nothing could be sent for %v: the receiver, or the path to it, has stopped", r.to.Silence)}
 	case !whole:
-		fault = &result.Error{Code: "peer-closed", Remote: true, Text: "the receiver ended all connections before the test was over", Errno: osnet.Errno(err)}
-		if r.sync == nil {
-			fault.Text += ": it was stopped, or was given a shorter time (-t, -W, -C)"
-		}
+		fault = r.left(all, err)
 	default:
 		fault = p.vanished(all, "the receiver")
+	}
+	if ports := deaf(views, all); len(ports) > 0 && why == stopDone {
+		r.out.notice(result.Notice{
+			Code: "icmp-refused", End: result.Client, Level: result.Warn,
+			Text: fmt.Sprintf("nobody listens on UDP port %s of the receiver, whose connections ended: both ends must be given the same number of ports (-P)", portList(ports)),
+		})
 	}
 	if s.measured < 0 {
 		r.out.notice(tooShort(s))
@@ -543,35 +547,6 @@ func (r *senderRun) sayEnd() {
 		}
 		r.out.tell(result.Milestone{Code: result.MilestoneLine, Severity: "error", Text: "receiver is not able to handle this interrupt"})
 		return
-	}
-}
-
-// nudge sends a datagram of one byte on each connection now and then, until the function that it
-// returns is called: a real receiver's threads wait for a datagram after the end, and for 30 s when
-// none comes (linux §8.1). The original's count is over then; ours knows them (tally.add).
-func (r *senderRun) nudge() (stop func()) {
-	if r.c.Transport != plan.UDP || r.c.Windows {
-		return func() {}
-	}
-	quit, gone := make(chan struct{}), make(chan struct{})
-	go func() { // ends with quit
-		defer close(gone)
-		for {
-			t := time.NewTimer(r.to.Linger / 8)
-			select {
-			case <-t.C:
-			case <-quit:
-				t.Stop()
-				return
-			}
-			for _, c := range r.sent {
-				write(c, []byte{'B'})
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-gone
 	}
 }
 

@@ -46,6 +46,7 @@ type tally struct {
 	mu       sync.RWMutex // guards what follows
 	flows    map[datagramFlow]*tallied
 	list     []*tallied
+	drops    socketDrops
 	awaited  awaited
 	measured bool
 	origin   int64 // ns since t0
@@ -68,11 +69,37 @@ type datagramFlow struct {
 // tallied is one stream. The counters are the reader's, the marks the sampler's.
 type tallied struct {
 	view           result.Stream
+	port           int // index of its socket; −1 = unknown
 	first          int // bytes of its first datagram
 	bytes, packets atomic.Int64
 	last           atomic.Int64 // ns since t0
 	tail           atomic.Int64 // datagrams after the end
 	base, prev     tallyMark
+	rounds         rounds // guarded by tally.mu
+}
+
+// rounds are the round trips of a stream that answers: each lasts from the answer before it to its
+// own, as with a connection of TCP.
+type rounds struct {
+	last, n, sum, least, most int64 // ns; last since t0, 0 = none
+}
+
+// exchanged notes that a datagram of f was answered.
+func (t *tally) exchanged(f datagramFlow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.flows[f]
+	if s == nil || t.stopped != 0 {
+		return
+	}
+	now, r := max(t.now(), 1), &s.rounds
+	if took := now - r.last; r.last > 0 && r.last >= t.origin && t.measured {
+		if r.n++; r.n == 1 || took < r.least {
+			r.least = took
+		}
+		r.sum, r.most = r.sum+took, max(r.most, took)
+	}
+	r.last = now
 }
 
 type tallyMark struct{ at, bytes, packets int64 }
@@ -184,6 +211,7 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int) *tallied {
 	}
 	if s := t.awaited.take(f); s != nil {
 		s.view.Local, s.view.Remote.Host, s.view.Remote.Port, s.first = local, f.from.Addr().Unmap().String(), int(f.from.Port()), n
+		s.port = f.port
 		t.flows[f] = s
 		return s
 	}
@@ -194,7 +222,7 @@ func (t *tally) open(f datagramFlow, local result.Addr, n int) *tallied {
 		return nil
 	}
 	id := len(t.list) + 1
-	s := &tallied{first: n, view: result.Stream{
+	s := &tallied{first: n, port: f.port, view: result.Stream{
 		ID: id, Socket: id, Direction: result.Up, Local: local,
 		Remote: result.Addr{Host: f.from.Addr().Unmap().String(), Port: int(f.from.Port())},
 	}}
@@ -492,6 +520,9 @@ func (t *tally) totals(now int64) traffic.Totals {
 		out.Flows[i] = traffic.FlowTotal{
 			ID: s.view.ID, LastByte: seconds(s.last.Load() - origin), OmittedBytes: base.bytes,
 			Total: result.Total{End: seconds(now - origin), Bytes: m.bytes - base.bytes, Packets: &packets},
+		}
+		if r := &s.rounds; r.n > 0 {
+			out.Flows[i].IO = &result.IOCount{Completions: packets, Latency: &result.CallLatency{Sum: r.sum, Min: r.least, Max: r.most}}
 		}
 	}
 	out.Elapsed = seconds(now - origin)

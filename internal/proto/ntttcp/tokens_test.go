@@ -41,7 +41,7 @@ func TestWindowsPairs(t *testing.T) {
 			}
 			checkRows(t, ours, result.Client)
 			checkRows(t, theirs, result.Server)
-			if n := bytesOf(ours, result.Client); c.sender.Blocks > 0 && n != c.sender.Blocks*int64(c.sender.BlockSize) {
+			if n := bytesOf(ours, result.Client); c.sender.Blocks > 0 && n != int64(c.streams)*c.sender.Blocks*int64(c.sender.BlockSize) {
 				t.Errorf("%d bytes in %d blocks", n, c.sender.Blocks)
 			}
 			if a, b := bytesOf(ours, result.Client), bytesOf(theirs, result.Server); c.sender.Blocks > 0 && !c.sender.NoSync && a != b {
@@ -173,7 +173,7 @@ func TestWindowsSender(t *testing.T) {
 			w := newWinReceiver(t, 2, c.refuse, c.hangUp)
 			rec := newRecorder()
 			s := &Sender{
-				Config:   Config{Host: "127.0.0.1", Ports: 2, Threads: 1, Windows: true, Blocks: 10, BlockSize: 1000, Duration: time.Minute, WaitTimeout: 10 * time.Second},
+				Config:   Config{Host: "127.0.0.1", Ports: 2, Threads: 1, Windows: true, Blocks: 5, BlockSize: 1000, Duration: time.Minute, WaitTimeout: 10 * time.Second},
 				Timeouts: quick(), second: 20 * time.Millisecond, dial: dialFrom("", w.at),
 			}
 			if got := code(s.Run(context.Background(), rec)); got != c.want {
@@ -240,7 +240,7 @@ func TestConfigOf(t *testing.T) {
 		NTTTCP:   &plan.NTTTCP{Role: plan.NTTTCPSender, Dialect: plan.NTTTCPWindows, Mappings: []plan.NTTTCPMapping{{Threads: 1, Host: "a"}, {Threads: 2, Host: "b"}}, Buffers: 5},
 	}
 	c = ConfigOf(p)
-	if !c.Windows || len(c.Hosts) != 3 || c.Hosts[2] != "b" || c.Blocks != 15 || c.Duration != plan.NTTTCPTimeLimit || c.Validate(true) != nil {
+	if !c.Windows || len(c.Hosts) != 3 || c.Hosts[2] != "b" || c.Blocks != 5 || c.test(schedule{}, 3).Blocks != 15 || c.Duration != plan.NTTTCPTimeLimit || c.Validate(true) != nil {
 		t.Errorf("%+v: %v", c, c.Validate(true))
 	}
 	own := plan.Plan{Protocol: plan.ProtocolNTTTCP, NTTTCP: &plan.NTTTCP{Role: plan.NTTTCPReceiver, Dialect: plan.NTTTCPLinux, Ports: 2}}

@@ -3,6 +3,7 @@ package ntttcplinux
 import (
 	"fmt"
 
+	"github.com/fullbore-net/fullbore/internal/datagram"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -118,6 +119,13 @@ func (f *figures) ours() []string {
 	}
 	if text := loss(sum); text != "" && f.udp {
 		out = append(out, text)
+	}
+	if u := sum.UDP; u != nil && f.udp {
+		if text := datagram.Owners(u.Loss); text != "" {
+			out = append(out, text)
+		} else if text := datagram.Dropped(u); text != "" {
+			out = append(out, text)
+		}
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package ntttcpwin
 import (
 	"fmt"
 
+	"github.com/fullbore-net/fullbore/internal/datagram"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -210,7 +211,16 @@ func (f *figures) ours() []string {
 		sent = *sum.Sender.Packets
 		lost = max(sent-*sum.Receiver.Packets, 0)
 	default:
+		if text := datagram.Dropped(sum.UDP); text != "" {
+			out = append(out, text)
+		}
 		return out
 	}
-	return append(out, fmt.Sprintf("datagrams: %d sent, %d received, %d lost (%.4g%%)", sent, sent-lost, lost, 100*ratio(float64(lost), float64(sent))))
+	out = append(out, fmt.Sprintf("datagrams: %d sent, %d received, %d lost (%.4g%%)", sent, sent-lost, lost, 100*ratio(float64(lost), float64(sent))))
+	if sum.UDP != nil {
+		if text := datagram.Owners(sum.UDP.Loss); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
 }
