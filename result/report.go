@@ -57,7 +57,32 @@ type Facts struct {
 	Quota      *float64  `json:"cpu_quota"`                      // processors' worth of time that the control group allows
 	Conntrack  *float64  `json:"conntrack_used"`                 // how full the connection table is, 0..1
 	Governor   string    `json:"governor,omitempty"`             // of the clock frequency
-	Recorded   bool      `json:"recorded,omitempty"`             // read from a recorded tree: replayed, not of this machine
+
+	NIC         string   `json:"nic,omitempty"`                // name of the interface towards the peer, or of the card below it
+	Driver      string   `json:"driver,omitempty"`             // of that interface
+	SpeedBPS    *int64   `json:"speed_bps,omitempty"`          // as negotiated
+	Duplex      string   `json:"duplex,omitempty"`             // as negotiated
+	MTU         int      `json:"mtu,omitempty"`                // bytes
+	RingNow     *int     `json:"ring_now,omitempty"`           // places of its receive ring
+	RingMax     *int     `json:"ring_max,omitempty"`           // that the ring could have
+	Missed      *int64   `json:"rx_missed,omitempty"`          // packets that found no place in it since it came up
+	Off         []string `json:"offloads_off,omitempty"`       // offloads that matter, are off, and could be on; by ethtool's names
+	RSS         *int     `json:"rss_queues,omitempty"`         // queues that received packets are spread over
+	RPS         *int     `json:"rps_cpus,omitempty"`           // CPUs that receive packet steering spreads to; 0 = off
+	NUMANode    *int     `json:"numa_node,omitempty"`          // of the card
+	NUMANodes   *int     `json:"numa_nodes,omitempty"`         // of the host
+	NearCPUs    string   `json:"near_cpus,omitempty"`          // processors of the card's node, as the kernel lists them
+	Qdisc       string   `json:"qdisc,omitempty"`              // root queueing discipline of the interface
+	MHz         *int     `json:"mhz,omitempty"`                // nominal clock of the processor
+	NowMHz      *int     `json:"now_mhz,omitempty"`            // fastest core's clock when it was looked at
+	OnBattery   *bool    `json:"on_battery,omitempty"`         // Windows
+	Virtual     string   `json:"virtual,omitempty"`            // hypervisor; "none" = bare metal
+	Steal       *float64 `json:"steal_since_boot,omitempty"`   // share of time since boot that the hypervisor gave to others
+	Throttled   *float64 `json:"quota_throttled,omitempty"`    // share of the periods in which the quota held its group, ever
+	TrackedMax  *int64   `json:"conntrack_max,omitempty"`      // places of the connection table
+	ClockSource string   `json:"clock,omitempty"`              // clock source
+	ClockSynced *bool    `json:"clock_synchronised,omitempty"` // a time service keeps the clock
+	Recorded    bool     `json:"recorded,omitempty"`           // read from a recorded tree: replayed, not of this machine
 }
 
 // Point is one figure of a curve.

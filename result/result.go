@@ -205,6 +205,8 @@ type Host struct {
 	Virtual    string `json:"virtual,omitempty"` // hypervisor; "" = unknown, "none" = bare metal
 	NIC        *NIC   `json:"nic,omitempty"`     // the one the test leaves by
 	Clock      string `json:"clock,omitempty"`   // clock source
+	// Forwarding: it forwards packets between its interfaces; nil = unknown.
+	Forwarding *bool `json:"ip_forward,omitempty"`
 }
 
 // NIC is a network interface's fixed facts.
@@ -578,6 +580,8 @@ type Wire struct {
 	Cookie       string          `json:"cookie,omitempty"`
 	Version      string          `json:"version,omitempty"`       // version string this end shows, "iperf 3.21"
 	PeerVersion  string          `json:"peer_version,omitempty"`  // client_version, or the extension's
+	SeenAs       *Addr           `json:"seen_as,omitempty"`       // client: its control connection's address as a fullbore server sees it
+	PeerLocal    *Addr           `json:"peer_local,omitempty"`    // client: the address at which that server answers, where it tells
 	ConnectingTo *Addr           `json:"connecting_to,omitempty"` // client: as typed
 	AcceptedFrom *Addr           `json:"accepted_from,omitempty"` // server: the client's control port
 	ControlMSS   int             `json:"control_mss,omitempty"`   // TCP_MAXSEG of the control connection

@@ -13,7 +13,7 @@ func Compact(rep *result.Report) {
 			if streams {
 				r.Streams = nil
 			}
-			if r.Host != nil && r.Host.Softnet != nil {
+			if r.Host != nil && r.Host.Softnet != nil && r.Host.Softnet.Dropped == 0 {
 				h := *r.Host
 				h.Softnet = nil
 				r.Host = &h

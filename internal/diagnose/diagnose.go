@@ -70,6 +70,25 @@ const (
 	SameMachine   = "same-machine"
 	Forwarder     = "forwarding-host"
 	BothWays      = "both-ways-shortfall"
+
+	LoadedDelay    = "latency-under-load"
+	Unsteady       = "unsteady"
+	ToolLimit      = "tool-limit"
+	OldPeer        = "old-peer"
+	Translated     = "address-translated"
+	MTUDiffers     = "mtu-differs"
+	SpeedDiffers   = "speed-differs"
+	CoresDiffer    = "cores-differ"
+	VersionsDiffer = "versions-differ"
+	ControlDiffers = "congestion-differs"
+	OffloadOff     = "offload-off"
+	BacklogDropped = "backlog-dropped"
+	SmallRing      = "small-ring"
+	Distance       = "numa-distance"
+	TableFull      = "conntrack-full"
+	SlowClock      = "slow-clock"
+	EmulatedCard   = "emulated-card"
+	SameHypervisor = "same-hypervisor"
 )
 
 // rule looks at a case and says what it sees: nothing, or some verdicts.
@@ -108,6 +127,14 @@ var rules = []rule{
 	{SingleQueue, hostFacts},
 	{Steal, stolen},
 	{SameMachine, sameMachine},
+	{Unsteady, unsteady},
+	{Forwarder, deviceUnderTest},
+	{SameHypervisor, sameHypervisor},
+	{OldPeer, oldPeer},
+	{ToolLimit, toolLimit},
+	{OffloadOff, hostNotes},
+	{Translated, differ},
+	{LoadedDelay, underLoad},
 }
 
 // Judge applies every rule and ranks what they say: causes before notes, what leaves the
@@ -233,5 +260,7 @@ func Codes() []string {
 		LinkFull, PathFull, ReceiveWindow, SendBuffer, Autotuning, ScalingLost, SenderCPU, ReceiverCPU, LossRandom, LossBursty, ShallowBuffer,
 		Policer, Shaper, PerFlow, RateLimited, Application, MTUHole, Firewall, Outage, Reordering, Competing, ControlUnfit, Inconclusive,
 		StandingQueue, Asymmetric, SmallMTU, SocketLoss, LinkSlow, HalfDuplex, SingleQueue, Steal, Wireless, SameMachine, Forwarder, BothWays,
+		LoadedDelay, Unsteady, ToolLimit, OldPeer, Translated, MTUDiffers, SpeedDiffers, CoresDiffer, VersionsDiffer, ControlDiffers,
+		OffloadOff, BacklogDropped, SmallRing, Distance, TableFull, SlowClock, EmulatedCard, SameHypervisor,
 	}
 }

@@ -5,37 +5,8 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/method"
-	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/result"
 )
-
-// FactsOf picks what the rules look at from an inventory.
-func FactsOf(inv *oshost.Inventory) *result.Facts {
-	t := &inv.TCP
-	f := &result.Facts{
-		OS: inv.Host.OS, TCPRead: t.ReadMem, TCPWrite: t.WriteMem, CoreRead: t.CoreReadMax, CoreWrite: t.CoreWriteMax,
-		Moderate: t.ModerateRcv, Scaling: t.WindowScaling, SACK: t.SACK, Timestamps: t.Timestamps, Congestion: t.Congestion, Available: t.Available,
-		Autotuning: t.AutotuningLevel, Governor: inv.CPU.Governor, Recorded: inv.Recorded,
-	}
-	if len(inv.NICs) > 0 {
-		n := &inv.NICs[0]
-		f.Kind, f.MaxBPS, f.Emulated = n.Kind, n.MaxBPS, n.Emulated
-		if n.Channels != nil {
-			f.QueuesNow, f.QueuesMax = &n.Channels.Now, &n.Channels.Max
-		}
-		if n.IRQ != nil {
-			f.Busiest = &n.IRQ.Busiest
-		}
-	}
-	if inv.Quota != nil {
-		f.Quota = &inv.Quota.CPUs
-	}
-	if inv.Conntrack != nil && inv.Conntrack.Max > 0 {
-		used := float64(inv.Conntrack.Count) / float64(inv.Conntrack.Max)
-		f.Conntrack = &used
-	}
-	return f
-}
 
 // Fill puts stages, runs, verdicts, the sentence and what could not be seen into a report.
 func Fill(rep *result.Report, history []method.Done, facts *result.Facts) {

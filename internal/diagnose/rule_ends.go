@@ -175,36 +175,36 @@ func linkFacts(c *Case) (out []result.Verdict) {
 		}
 	}
 	for _, e := range []result.End{result.Client, result.Server} {
-		h := run.Hosts.Of(e)
-		if h == nil || h.NIC == nil {
+		nic := c.nicOf(run, e)
+		if nic == nil {
 			continue
 		}
-		speed := h.NIC.SpeedBPS
+		speed := nic.SpeedBPS
 		if e == result.Client && speed != nil && c.Facts.MaxBPS != nil && *speed < *c.Facts.MaxBPS && *speed <= 100e6 {
 			v := draft(LinkSlow, Likely, nil)
 			v.Host, v.Note = e, best < 0.8*float64(*speed)
 			put(&v, "speed", float64(*speed), "bit/s")
 			put(&v, "possible", float64(*c.Facts.MaxBPS), "bit/s")
-			say(&v, "%s on %s negotiated %s; its hardware can %s%s", h.NIC.Name, c.host(e), rate(float64(*speed)), rate(float64(*c.Facts.MaxBPS)), c.replayed())
+			say(&v, "%s on %s negotiated %s; its hardware can %s%s", nic.Name, c.host(e), rate(float64(*speed)), rate(float64(*c.Facts.MaxBPS)), c.replayed())
 			if best > 0 {
 				m := best
 				v.Measured = &m
 				say(&v, "measured: %s", rate(best))
 			}
 			reach(&v, float64(*c.Facts.MaxBPS)*0.94)
-			advise(&v, "change the cable (two of its pairs may be broken) and let both sides negotiate", "ethtool "+h.NIC.Name)
+			advise(&v, "change the cable (two of its pairs may be broken) and let both sides negotiate", "ethtool "+nic.Name)
 			v.Summary = fmt.Sprintf("The link of %s runs at %s though it can %s: cable, or a setting of the other side.", c.host(e), rate(float64(*speed)), rate(float64(*c.Facts.MaxBPS)))
 			out = append(out, v)
 		}
-		if h.NIC.Duplex == "half" {
+		if nic.Duplex == "half" {
 			v := draft(HalfDuplex, Likely, nil)
 			v.Host = e
-			say(&v, "%s on %s runs half duplex%s", h.NIC.Name, c.host(e), c.replayed())
+			say(&v, "%s on %s runs half duplex%s", nic.Name, c.host(e), c.replayed())
 			if best > 0 {
 				m := best
 				v.Measured = &m
 			}
-			advise(&v, "let both sides negotiate: ethtool -s "+h.NIC.Name+" autoneg on (and the same on the switch)")
+			advise(&v, "let both sides negotiate: ethtool -s "+nic.Name+" autoneg on (and the same on the switch)")
 			v.Summary = fmt.Sprintf("The link of %s runs half duplex: both directions share it, and collide.", c.host(e))
 			out = append(out, v)
 		}
@@ -219,24 +219,18 @@ func (c *Case) replayed() string {
 	return ""
 }
 
-// hostFacts: one queue for a fast card, a radio link, a host that forwards.
+// hostFacts: one queue for a fast card, a radio link.
 func hostFacts(c *Case) (out []result.Verdict) {
 	run := c.first()
 	if run == nil || c.loopback() {
 		return nil
 	}
-	name := "the interface"
-	if h := run.Hosts.Of(result.Client); h != nil && h.NIC != nil {
-		name = h.NIC.Name
-	}
+	name := c.nicName()
 	soft := 0.0
-	bound := false
 	for _, l := range c.legs() {
 		if one := l.one(); one != nil && one.run != nil {
 			k := hottest(one.run, result.Client)
 			soft = max(soft, k.soft)
-			_, _, b := one.cpuBound()
-			bound = bound || b
 		}
 	}
 	if q, most := c.Facts.QueuesNow, c.Facts.QueuesMax; q != nil && most != nil && *q == 1 && *most > 1 {
@@ -259,14 +253,6 @@ func hostFacts(c *Case) (out []result.Verdict) {
 		say(&v, "%s is a radio interface%s: shared with its neighbours, half duplex", name, c.replayed())
 		advise(&v, "repeat it over a cable: what is gone then was the radio's", "one station alone, 60 s, 4 streams: "+c.again(result.Down, "-P 4 -t 60"))
 		v.Summary = fmt.Sprintf("%s is connected by radio: its rate is shared, half duplex and changes from second to second.", c.host(result.Client))
-		out = append(out, v)
-	}
-	if c.Facts.Forwarding != nil && *c.Facts.Forwarding && bound {
-		v := draft(Forwarder, Possible, nil)
-		v.Host, v.Note = result.Client, true
-		say(&v, "%s forwards packets, and its processor was the limit", c.host(result.Client))
-		advise(&v, "measure through a router or firewall, not to it: host – device – host (fullbore explain forwarding-host)")
-		v.Summary = fmt.Sprintf("%s forwards packets: a test to such a device measures its management processor, not what it forwards.", c.host(result.Client))
 		out = append(out, v)
 	}
 	return out

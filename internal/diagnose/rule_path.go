@@ -117,6 +117,7 @@ func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result
 		say(&v, "the slower interface carries at most %s of TCP payload: %s of it reached", rate(ideal), percent(best.rate/ideal))
 	}
 	c.headRoom(&v, l, one)
+	c.meaning(&v, l, one, best)
 	what := "the path is full"
 	if code == LinkFull {
 		what = fmt.Sprintf("the link is full (%s of what TCP can reach on it)", percent(best.rate/ideal))

@@ -97,6 +97,7 @@ func (c *collector) host() result.Host {
 		h.Memory = &bytes
 	}
 	h.Virtual = c.virtual(info)
+	h.Forwarding = c.flag("proc/sys/net/ipv4/ip_forward")
 	return h
 }
 

@@ -52,10 +52,12 @@ type NIC struct {
 	PCI      string   `json:"pci,omitempty"`   // "vendor:device", hexadecimal
 	Emulated bool     `json:"emulated"`        // a card that a hypervisor imitates in software (e1000, rtl8139, …)
 	// Nominal: the speed is what the driver of a virtual card claims; nothing was negotiated.
-	Nominal   bool   `json:"speed_nominal"`
-	MaxBPS    *int64 `json:"max_speed_bps"` // fastest mode the hardware supports
-	Autoneg   *bool  `json:"autoneg"`
-	NUMANode  *int   `json:"numa_node"`
+	Nominal  bool   `json:"speed_nominal"`
+	MaxBPS   *int64 `json:"max_speed_bps"` // fastest mode the hardware supports
+	Autoneg  *bool  `json:"autoneg"`
+	NUMANode *int   `json:"numa_node"`
+	// NearCPUs are the processors of its NUMA node as the kernel lists them, "0-7,16-23"; "" = unknown.
+	NearCPUs  string `json:"near_cpus,omitempty"`
 	PCIeBPS   *int64 `json:"pcie_bps"`     // what the slot carries now, after line coding
 	PCIeMax   *int64 `json:"pcie_max_bps"` // what the card could use
 	Rings     *Rings `json:"rings"`
@@ -165,6 +167,7 @@ type TCP struct {
 	DefaultQdisc  string    `json:"default_qdisc,omitempty"`
 	PortFirst     *int64    `json:"port_first"` // range of ephemeral ports
 	PortLast      *int64    `json:"port_last"`
+	Forward       *bool     `json:"ip_forward,omitempty"`
 	Backlog       *int64    `json:"netdev_max_backlog"`
 	Budget        *int64    `json:"netdev_budget"`
 	// AutotuningLevel is Windows' receive window auto-tuning, where it is known.

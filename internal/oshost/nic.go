@@ -121,6 +121,7 @@ func (c *collector) hardware(n *NIC, dir, virtual string) {
 	if node := c.int(where + "/numa_node"); node != nil && *node >= 0 {
 		v := int(*node)
 		n.NUMANode = &v
+		n.NearCPUs = c.text(where + "/local_cpulist")
 	}
 	if virtual == "none" || virtual == "" {
 		n.PCIeBPS = pcieRate(c.text(where+"/current_link_speed"), c.text(where+"/current_link_width"))

@@ -20,8 +20,8 @@ func (c *collector) tcp() TCP {
 		Timestamps: c.flag(v4 + "tcp_timestamps"), ModerateRcv: c.flag(v4 + "tcp_moderate_rcvbuf"),
 		MTUProbing: c.int(v4 + "tcp_mtu_probing"), SlowStartIdle: c.flag(v4 + "tcp_slow_start_after_idle"),
 		NoMetricsSave: c.flag(v4 + "tcp_no_metrics_save"), ECN: c.int(v4 + "tcp_ecn"),
-		DefaultQdisc: c.text("proc/sys/net/core/default_qdisc"),
-		Backlog:      c.int("proc/sys/net/core/netdev_max_backlog"), Budget: c.int("proc/sys/net/core/netdev_budget"),
+		DefaultQdisc: c.text("proc/sys/net/core/default_qdisc"), Forward: c.flag(v4 + "ip_forward"),
+		Backlog: c.int("proc/sys/net/core/netdev_max_backlog"), Budget: c.int("proc/sys/net/core/netdev_budget"),
 	}
 	if r := c.ints(v4 + "ip_local_port_range"); len(r) == 2 {
 		t.PortFirst, t.PortLast = &r[0], &r[1]

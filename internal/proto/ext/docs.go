@@ -2,6 +2,8 @@ package ext
 
 import (
 	"encoding/json"
+	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -84,6 +86,10 @@ type ServerHello struct {
 	Overlap int `json:"overlap,omitempty"`
 	// SameHost is probe.HostMark of the server.
 	SameHost string `json:"same_host,omitempty"`
+	// SeenAs is the client's address as the server sees it; Local the server's own, for those
+	// who may know its facts. Both of the control connection, numeric, without a port.
+	SeenAs string `json:"seen_as,omitempty"`
+	Local  string `json:"local,omitempty"`
 	// Times are NTTTCP's: what the server measures by its own settings.
 	Times *Times `json:"times,omitempty"`
 }
@@ -98,10 +104,29 @@ func DecodeServerHello(raw []byte) *ServerHello {
 		return nil
 	}
 	h.Version = Printable(h.Version)
+	h.SeenAs, h.Local = numeric(h.SeenAs), numeric(h.Local)
 	if h.Host != nil {
 		h.Host = PrintableHost(h.Host)
 	}
 	return &h
+}
+
+// numeric is s where it is an address, IPv4-mapped ones as IPv4, else "".
+func numeric(s string) string {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return ""
+	}
+	return a.Unmap().WithZone("").String()
+}
+
+// Address is the numeric address of one side of a connection, without port and zone.
+func Address(a net.Addr) string {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return ap.Addr().Unmap().WithZone("").String()
 }
 
 // Times are the parts of an end's test, s; Duration 0 = until stopped.

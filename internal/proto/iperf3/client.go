@@ -444,6 +444,12 @@ func (r *clientRun) greeted(h *ext.ServerHello) {
 	r.hello = h
 	w := r.head.Wire
 	w.Extension, w.PeerVersion = true, h.Version
+	if h.SeenAs != "" {
+		w.SeenAs = &result.Addr{Host: h.SeenAs}
+	}
+	if h.Local != "" {
+		w.PeerLocal = &result.Addr{Host: h.Local}
+	}
 	if l := r.limits(); l.MaxRate > 0 || l.MaxDuration > 0 {
 		r.head.Test.ServerLimit = &result.Limit{BitrateBPS: l.MaxRate, MaxDuration: l.MaxDuration}
 	}

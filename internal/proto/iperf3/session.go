@@ -497,8 +497,11 @@ func (t *session) noteOverlap(n int) {
 
 // facts are what this client may know about the machine (design §5 "Hello").
 func (t *session) facts() *result.Host {
-	return ext.Facts(t.s.Facts, t.s.Policy.FullFacts || t.user != "")
+	return ext.Facts(t.s.Facts, t.trusts())
 }
+
+// trusts reports that this client may know all of them.
+func (t *session) trusts() bool { return t.s.Policy.FullFacts || t.user != "" }
 
 // greet answers a fullbore client's hello and says CREATE_STREAMS.
 func (t *session) greet() error {
@@ -531,7 +534,10 @@ func (t *session) answerHello() ([]byte, error) {
 	h := ext.ServerHello{
 		V: ext.Version, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
 		Clock: ext.ReadClock(t.s.now()), Host: t.facts(), Overlap: t.others,
-		SameHost: probe.HostMark(t.nonce),
+		SameHost: probe.HostMark(t.nonce), SeenAs: ext.Address(t.ctl.nc.RemoteAddr()),
+	}
+	if t.trusts() {
+		h.Local = ext.Address(t.ctl.nc.LocalAddr())
 	}
 	pol := t.s.Policy
 	h.Limits = ext.Limits{MaxRate: lowest(pol.RateLimit, pol.MaxRate), MaxDuration: pol.MaxDuration.Seconds(), MaxStreams: pol.MaxStreams}.OrNil()

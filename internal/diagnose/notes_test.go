@@ -1,0 +1,361 @@
+package diagnose_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fullbore-net/fullbore/internal/conclude/sample"
+	"github.com/fullbore-net/fullbore/internal/diagnose"
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// cored makes a test whose client has these cores, and whose worker there has this load.
+func cored(load float64, cores ...string) func(*sample.Test) {
+	return func(t *sample.Test) {
+		t.Hosts = func(e result.End, _ int) *result.HostSample {
+			h := sample.Cores(60, cores...)
+			if e == result.Client {
+				h.WorkerLoad = &load
+			}
+			return h
+		}
+	}
+}
+
+// judged are the verdicts of one test upwards, over a path of that round trip.
+func judged(f result.Facts, changes ...func(*sample.Test)) []result.Verdict {
+	t := sample.New()
+	for _, change := range changes {
+		change(&t)
+	}
+	return diagnose.Judge([]method.Done{idleStage(0.005), stage("up-1", t)}, &f)
+}
+
+// Notes that rest on this host's settings: each with what makes it, and what must not.
+func TestHostNotes(t *testing.T) {
+	busy, quiet := cored(0.97, "5/70/20/5", "0/5/0/95"), cored(0.3, "5/20/5/70", "0/5/0/95")
+	for _, c := range []struct {
+		name, code string
+		facts      result.Facts
+		change     func(*sample.Test)
+		certainty  string // "" = must not be said
+	}{
+		{"offloads off, busy", diagnose.OffloadOff, result.Facts{Kind: "physical", NIC: "eth0", Off: []string{"tx-tcp-segmentation", "rx-gro"}}, busy, diagnose.Likely},
+		{"offloads off, idle", diagnose.OffloadOff, result.Facts{Kind: "physical", NIC: "eth0", Off: []string{"rx-gro"}}, quiet, diagnose.Possible},
+		{"offloads on", diagnose.OffloadOff, result.Facts{Kind: "physical"}, busy, ""},
+		{"ring small and overflown before", diagnose.SmallRing, result.Facts{RingNow: ptr(256), RingMax: ptr(4096), Missed: ptr(int64(812))}, quiet, diagnose.Possible},
+		{"ring small, never overflown", diagnose.SmallRing, result.Facts{RingNow: ptr(256), RingMax: ptr(4096), Missed: ptr(int64(0))}, quiet, ""},
+		{"ring at its most, overflown", diagnose.SmallRing, result.Facts{RingNow: ptr(4096), RingMax: ptr(4096), Missed: ptr(int64(812))}, quiet, ""},
+		{"ring overflows now", diagnose.SmallRing, result.Facts{RingNow: ptr(256), RingMax: ptr(4096)}, func(t *sample.Test) {
+			t.Hosts = func(result.End, int) *result.HostSample {
+				h := sample.Cores(60, "5/20/5/70")
+				h.NIC = &result.NICDelta{Name: "eth0", RxMissed: 7}
+				return h
+			}
+		}, diagnose.Likely},
+		{"core of the other node", diagnose.Distance, result.Facts{NUMANode: ptr(1), NUMANodes: ptr(2), NearCPUs: "8-15,24-31"}, busy, diagnose.Likely},
+		{"core of the card's node", diagnose.Distance, result.Facts{NUMANode: ptr(0), NUMANodes: ptr(2), NearCPUs: "0-7"}, busy, ""},
+		{"one node", diagnose.Distance, result.Facts{NUMANode: ptr(0), NUMANodes: ptr(1), NearCPUs: "8-15"}, busy, ""},
+		{"connection table nearly full", diagnose.TableFull, result.Facts{Conntrack: ptr(0.97), TrackedMax: ptr(int64(65536))}, quiet, diagnose.Likely},
+		{"connection table half full", diagnose.TableFull, result.Facts{Conntrack: ptr(0.5), TrackedMax: ptr(int64(65536))}, quiet, ""},
+		{"slow clock, busy", diagnose.SlowClock, result.Facts{MHz: ptr(2600), NowMHz: ptr(1200), Governor: "schedutil"}, busy, diagnose.Likely},
+		{"slow clock, idle", diagnose.SlowClock, result.Facts{MHz: ptr(2600), NowMHz: ptr(1200), Governor: "schedutil"}, quiet, ""},
+		{"kept slow by its governor", diagnose.SlowClock, result.Facts{MHz: ptr(2600), NowMHz: ptr(1200), Governor: "powersave"}, quiet, diagnose.Possible},
+		{"full clock, busy", diagnose.SlowClock, result.Facts{MHz: ptr(2600), NowMHz: ptr(2600), Governor: "performance"}, busy, ""},
+		{"power saver on battery, busy", diagnose.SlowClock, result.Facts{Governor: "Power saver", OnBattery: ptr(true)}, busy, diagnose.Possible},
+		{"imitated card", diagnose.EmulatedCard, result.Facts{Emulated: true, Driver: "e1000"}, quiet, diagnose.Likely},
+		{"forwards and is busy", diagnose.Forwarder, result.Facts{Forwarding: ptr(true)}, busy, diagnose.Possible},
+		{"forwards and is idle", diagnose.Forwarder, result.Facts{Forwarding: ptr(true)}, quiet, ""},
+		{"does not forward", diagnose.Forwarder, result.Facts{Forwarding: ptr(false)}, busy, ""},
+		{"the server forwards and is busy", diagnose.Forwarder, result.Facts{}, func(t *sample.Test) {
+			t.Server.Forwarding = ptr(true)
+			t.Hosts = func(e result.End, _ int) *result.HostSample {
+				h := sample.Cores(60, "5/20/5/70")
+				if e == result.Server {
+					h.WorkerLoad = ptr(0.99)
+				}
+				return h
+			}
+		}, diagnose.Possible},
+		{"dropped before the socket", diagnose.BacklogDropped, result.Facts{}, func(t *sample.Test) {
+			t.Hosts = func(e result.End, _ int) *result.HostSample {
+				h := sample.Cores(60, "5/20/5/70")
+				h.Softnet = &result.Softnet{Processed: 1000}
+				if e == result.Server {
+					h.Softnet.Dropped, h.Softnet.Squeezed = 3, 9
+				}
+				return h
+			}
+		}, diagnose.Likely},
+		{"squeezed only", diagnose.BacklogDropped, result.Facts{}, func(t *sample.Test) {
+			t.Hosts = func(result.End, int) *result.HostSample {
+				h := sample.Cores(60, "5/20/5/70")
+				h.Softnet = &result.Softnet{Processed: 1000, Squeezed: 9}
+				return h
+			}
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := find(judged(c.facts, c.change), c.code)
+			if (v != nil) != (c.certainty != "") {
+				t.Fatalf("%+v", v)
+			}
+			if v != nil && (v.Certainty != c.certainty || !v.Note || len(v.Evidence) == 0) {
+				t.Errorf("%+v, wanted %s", *v, c.certainty)
+			}
+		})
+	}
+}
+
+// The ends, compared: alike ends say nothing; each difference is one note.
+func TestDifferences(t *testing.T) {
+	ends := func(change func(a, b *result.Host)) func(*sample.Test) {
+		return func(t *sample.Test) {
+			for _, h := range []*result.Host{&t.Client, &t.Server} {
+				h.Name, h.OS, h.Cores, h.CPUModel, h.Virtual = "h", "linux", 8, "Xeon", "none"
+				h.Tool = &result.Tool{Name: "fullbore", Version: "1"}
+				h.NIC = &result.NIC{Name: "eth0", MTU: 1500, SpeedBPS: ptr(int64(10e9)), Duplex: "full"}
+			}
+			t.Client.Name, t.Server.Name = "a", "b"
+			change(&t.Client, &t.Server)
+		}
+	}
+	codes := []string{
+		diagnose.Translated, diagnose.MTUDiffers, diagnose.SpeedDiffers, diagnose.CoresDiffer, diagnose.VersionsDiffer, diagnose.ControlDiffers, diagnose.SameHypervisor,
+	}
+	wire := func(change func(*result.Wire)) func(*sample.Test) {
+		return func(t *sample.Test) {
+			ends(func(_, _ *result.Host) {})(t)
+			t.Tune = func(head *result.Run, _ *[]result.Event) { change(head.Wire) }
+		}
+	}
+	for _, c := range []struct {
+		name, code, words string
+		rtt               float64
+		change            func(*sample.Test)
+	}{
+		{"alike", "", "", 0.005, ends(func(_, _ *result.Host) {})},
+		{"MTU", diagnose.MTUDiffers, "jumbo", 0.005, ends(func(a, _ *result.Host) { a.NIC.MTU = 9000 })},
+		{"speed", diagnose.SpeedDiffers, "b 1.00 Gbit/s", 0.005, ends(func(_, b *result.Host) { b.NIC.SpeedBPS = ptr(int64(1e9)) })},
+		{"cores", diagnose.CoresDiffer, "2 on b", 0.005, ends(func(_, b *result.Host) { b.Cores = 2 })},
+		{"cores alike", "", "", 0.005, ends(func(_, b *result.Host) { b.Cores = 4 })},
+		{"releases", diagnose.VersionsDiffer, "releases", 0.005, ends(func(_, b *result.Host) { b.Tool.Version = "2" })},
+		{"client behind a translator", diagnose.Translated, "NAT", 0.005, wire(func(w *result.Wire) { w.SeenAs = &result.Addr{Host: "198.51.100.7"} })},
+		{"server behind a balancer", diagnose.Translated, "balancer", 0.005, wire(func(w *result.Wire) { w.PeerLocal = &result.Addr{Host: "192.168.7.7"} })},
+		{"addresses as they are", "", "", 0.005, wire(func(w *result.Wire) {
+			w.SeenAs, w.PeerLocal = &result.Addr{Host: "10.0.0.1"}, &result.Addr{Host: "10.0.0.2"}
+		})},
+		{"two machines of one hypervisor", diagnose.SameHypervisor, "virtual switch", 0.0001, ends(func(a, b *result.Host) { a.Virtual, b.Virtual = "kvm", "kvm" })},
+		{"two far ones", "", "", 0.005, ends(func(a, b *result.Host) { a.Virtual, b.Virtual = "kvm", "kvm" })},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := sample.New()
+			c.change(&run)
+			vs := diagnose.Judge([]method.Done{idleStage(c.rtt), stage("up-1", run)}, &result.Facts{})
+			for _, code := range codes {
+				v := find(vs, code)
+				if (v != nil) != (code == c.code) {
+					t.Errorf("%s: %+v", code, v)
+				}
+				if v != nil && (!strings.Contains(v.Summary, c.words) || !v.Note) {
+					t.Errorf("%s", v.Summary)
+				}
+			}
+		})
+	}
+}
+
+func TestControlsDiffer(t *testing.T) {
+	down := sample.New()
+	down.Direction, down.CC = "down", "bbr"
+	up := sample.New()
+	up.CC = "cubic"
+	history := []method.Done{idleStage(0.005), stage("up-1", up), stage("down-1", down)}
+	if v := find(diagnose.Judge(history, nil), diagnose.ControlDiffers); v == nil {
+		t.Error("cubic against bbr is not said")
+	}
+	history[2].Run.Test.Congestion = "bbr"
+	if v := find(diagnose.Judge(history, nil), diagnose.ControlDiffers); v != nil {
+		t.Errorf("it was asked for: %s", v.Summary)
+	}
+}
+
+// The grades at their bounds, as their source has them.
+func TestGrade(t *testing.T) {
+	for _, c := range []struct {
+		rise  float64
+		grade string
+	}{{0.001, "A+"}, {0.0049, "A+"}, {0.005, "A "}, {0.0299, "A "}, {0.030, "B"}, {0.0599, "B"}, {0.060, "C"}, {0.1999, "C"}, {0.2, "D"}, {0.3999, "D"}, {0.4, "F"}, {3, "F"}} {
+		d := stage("up-1", sample.New())
+		d.Run.Probes = []result.Probes{{Kind: "udp-echo", Sent: 400, Answered: 400, Up: &result.OneWay{PDV: &result.Quantiles{N: 400, P50: c.rise / 2, P95: c.rise, P99: c.rise}}}}
+		v := find(diagnose.Judge([]method.Done{idleStage(0.02), d}, nil), diagnose.LoadedDelay)
+		if v == nil || !strings.Contains(v.Summary, "grade "+c.grade) || value(v, "rise") != c.rise {
+			t.Errorf("%v: %+v", c.rise, v)
+		}
+		if want := 60 / (0.02 + c.rise/2); v != nil && math.Abs(value(v, "rpm_up")-want) > want/20 {
+			t.Errorf("%v: %v round trips a minute, wanted %v", c.rise, value(v, "rpm_up"), want)
+		}
+	}
+	if v := find(diagnose.Judge([]method.Done{idleStage(0.02), stage("up-1", sample.New())}, nil), diagnose.LoadedDelay); v != nil {
+		t.Errorf("without probes: %s", v.Summary)
+	}
+}
+
+// A rate that goes up and down is told with its period and with what went with it; a steady
+// one, one that grows and one that stopped are not.
+func TestUnsteady(t *testing.T) {
+	wave := func(i int) float64 {
+		if i/3%2 == 0 {
+			return 40e6
+		}
+		return 20e6
+	}
+	make20 := func(f func(int) float64) (out []float64) {
+		for i := range 24 {
+			out = append(out, f(i))
+		}
+		return out
+	}
+	throttled := func(t *sample.Test) {
+		t.Hosts = func(e result.End, row int) *result.HostSample {
+			h := sample.Cores(20, "5/10/5/80")
+			if e == result.Server {
+				h.Throttled = ptr(0.03)
+				if wave(row) < 30e6 {
+					h.Throttled = ptr(0.045)
+				}
+			}
+			return h
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		rates  []float64
+		change func(*sample.Test)
+		said   bool
+		period float64
+		with   string
+	}{
+		{"a wave", make20(wave), func(*sample.Test) {}, true, 1.2, "nothing that was counted"},
+		{"a wave of the quota", make20(wave), throttled, true, 1.2, "CPU quota of b"},
+		{"steady", make20(func(int) float64 { return 40e6 }), throttled, false, 0, ""},
+		{"grows", make20(func(i int) float64 { return 40e6 + 2e5*float64(i) }), throttled, false, 0, ""},
+		{"stopped", make20(func(i int) float64 {
+			if i >= 12 && i < 18 {
+				return 0
+			}
+			return 40e6
+		}), throttled, false, 0, ""},
+		{"wavers without a period", []float64{
+			40e6, 22e6, 39e6, 41e6, 20e6, 21e6, 38e6, 19e6, 40e6, 40e6, 40e6, 18e6, 42e6, 20e6, 22e6, 19e6, 41e6, 39e6, 21e6, 40e6, 41e6, 42e6, 19e6, 18e6,
+		}, func(*sample.Test) {}, true, -1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := sample.New()
+			run.Rates, run.Step = c.rates, 0.2
+			run.Client.Name, run.Server.Name = "a", "b"
+			c.change(&run)
+			v := find(diagnose.Judge([]method.Done{idleStage(0.005), stage("up-1", run)}, nil), diagnose.Unsteady)
+			if (v != nil) != c.said {
+				t.Fatalf("%+v", v)
+			}
+			if v == nil {
+				return
+			}
+			if p := value(v, "period"); math.Abs(p-c.period) > 0.1 {
+				t.Errorf("period %v, wanted %v: %s", p, c.period, v.Summary)
+			}
+			if !strings.Contains(v.Summary, c.with) {
+				t.Errorf("%s", v.Summary)
+			}
+		})
+	}
+}
+
+// One thread for all streams: by the release, or by a core that is full with several streams
+// that carry no more.
+func TestOldPeer(t *testing.T) {
+	foreign := func(streams int, cpu float64) method.Done {
+		f := sample.Foreign("")
+		f.Streams, f.Rates, f.CPU = streams, sample.Flat(9e9, 10), [2]float64{70, cpu}
+		return stage("up-"+map[int]string{1: "1", 4: "4"}[streams], f)
+	}
+	for _, c := range []struct {
+		name string
+		cpu  float64
+		said bool
+	}{{"full", 99, true}, {"idle", 40, false}, {"several threads", 260, false}} {
+		vs := diagnose.Judge([]method.Done{foreign(1, 99), foreign(4, c.cpu)}, nil)
+		if v := find(vs, diagnose.OldPeer); (v != nil) != c.said {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+	if v := find(diagnose.Judge([]method.Done{stage("up-1", sample.Foreign("3.12"))}, nil), diagnose.OldPeer); v == nil || v.Certainty != diagnose.Possible {
+		t.Errorf("iperf 3.12: %+v", v)
+	}
+	if v := find(diagnose.Judge([]method.Done{stage("up-1", sample.Foreign("3.21"))}, nil), diagnose.OldPeer); v != nil {
+		t.Errorf("iperf 3.21: %s", v.Summary)
+	}
+}
+
+// The tool's own limit, by a stage over loopback.
+func TestToolLimit(t *testing.T) {
+	for _, c := range []struct {
+		self float64
+		said bool
+	}{{11e9, true}, {30e9, false}} {
+		self, up := sample.New(), sample.New()
+		self.Rates, up.Rates = sample.Flat(c.self, 2), sample.Flat(9e9, 10)
+		vs := diagnose.Judge([]method.Done{idleStage(0.0005), stage("up-1", up), stage("self", self)}, nil)
+		if v := find(vs, diagnose.ToolLimit); (v != nil) != c.said {
+			t.Errorf("%v: %+v", c.self, v)
+		}
+	}
+}
+
+// A full path says what it means: the layers' rates and how much the processors would bear.
+func TestMeaning(t *testing.T) {
+	speed := int64(1e9)
+	v := find(judged(result.Facts{}, cored(0.25, "5/20/5/70"), func(t *sample.Test) {
+		t.Client.NIC = &result.NIC{Name: "eth0", SpeedBPS: &speed, MTU: 1500, Duplex: "full"}
+	}), diagnose.LinkFull)
+	if v == nil {
+		t.Fatal("no link-full")
+	}
+	// 941.48 Mbit/s of payload with timestamps are 1 Gbit/s on the wire (M-6349's golden values).
+	if l1 := value(v, "rate_l1"); math.Abs(l1-1e9) > 1e6 {
+		t.Errorf("l1 %v", l1)
+	}
+	if r := value(v, "head_room"); math.Abs(r-4) > 0.1 {
+		t.Errorf("head room %v", r)
+	}
+}
+
+// Facts of whole recorded hosts come through.
+func TestFactsOf(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "oshost", "testdata", "hosts", "server-25g.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inv oshost.Inventory
+	if err := json.Unmarshal(data, &inv); err != nil {
+		t.Fatal(err)
+	}
+	f := diagnose.FactsOf(&inv)
+	if f.NIC != "ens1f0" || f.Driver != "mlx5_core" || *f.SpeedBPS != 25e9 || f.Duplex != "full" || f.MTU != 9000 || *f.RingNow != 8192 || *f.RingMax != 8192 ||
+		*f.QueuesNow != 16 || *f.NUMANode != 0 || f.Qdisc == "" || len(f.Off) != 0 || !f.Recorded || *f.MHz != 2100 {
+		t.Errorf("%+v", *f)
+	}
+	inv.NICs[0].Offloads[oshost.TSO] = oshost.Offload{}
+	if f := diagnose.FactsOf(&inv); len(f.Off) != 1 || f.Off[0] != oshost.TSO {
+		t.Errorf("off: %v", f.Off)
+	}
+}
