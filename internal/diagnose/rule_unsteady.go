@@ -294,6 +294,9 @@ func othersOf(f *flow, r *result.Interval) (float64, bool) {
 	for _, s := range r.Sums {
 		if s.Direction == f.dir {
 			own += f.wire(float64(s.Bytes))
+			if s.Retransmits != nil {
+				own += f.wire(float64(*s.Retransmits) * f.mss)
+			}
 		}
 	}
 	if others := float64(r.Host.NIC.TxBytes) - own; others > 0.05*float64(r.Host.NIC.TxBytes) {

@@ -10,7 +10,7 @@ var hostFields = []Topic{
 	{Word: "mhz", In: []string{"Facts", "Host"}, Unit: "MHz", Text: "Nominal clock of the processor: base frequency where the kernel tells it, else the one in its name, else the current one.", Source: "cpufreq base_frequency; /proc/cpuinfo; registry ~MHz"},
 	{Word: "memory_bytes", In: []string{"Host"}, Unit: "bytes", Text: "Memory of the machine.", Source: "/proc/meminfo MemTotal; GlobalMemoryStatusEx"},
 	{
-		Word: "virtual", In: []string{"Host"},
+		Word: "virtual", In: []string{"Facts", "Host"},
 		Text:   "Hypervisor (\"kvm\", \"vmware\", \"hyperv\", …), \"none\" on bare metal, absent when it cannot be told.",
 		Source: "DMI strings, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor",
 		Do:     "Two guests on one host measure the virtual switch, not a network.",
