@@ -13,6 +13,8 @@ const (
 	// unsteadyCoV is how much the rows must vary, in all and in their second half, which a slow
 	// start does not reach.
 	unsteadyCoV = 0.2
+	// unsteadySpan is the least distance of the 15th and 85th percentile, of the median.
+	unsteadySpan = 0.25
 	// leastRows is how many rows a statement about their course needs.
 	leastRows = 10
 	// periodic is the least autocorrelation at a period, follows the least correlation of what
@@ -41,7 +43,7 @@ func unsteady(c *Case) (out []result.Verdict) {
 		}
 		cov, ok := stats.CoV(x)
 		late, ok2 := stats.CoV(x[len(x)/2:])
-		if !ok || !ok2 || cov < unsteadyCoV || late < unsteadyCoV {
+		if !ok || !ok2 || cov < unsteadyCoV || late < unsteadyCoV || !wavers(x) {
 			continue
 		}
 		v := draft(Unsteady, Likely, l, f)
@@ -72,6 +74,12 @@ func unsteady(c *Case) (out []result.Verdict) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// wavers reports that the rate went up and down all along: one hole and what filled it is none.
+func wavers(x []float64) bool {
+	q, ok := stats.Quantiles(x, 0.15, 0.5, 0.85)
+	return ok && q[1] > 0 && (q[2]-q[0])/q[1] >= unsteadySpan
 }
 
 // whole are the rows of full length that count: what a warm-up did is left out.
