@@ -2,6 +2,7 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -140,6 +141,48 @@ func TestJudge(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGoodputAtAHole: what a filled hole released near a bound may be counted on either side
+// of it, and only that.
+func TestGoodputAtAHole(t *testing.T) {
+	// 1000 bytes in each millisecond from 100 to 199; from 160 on one is missing, which comes
+	// at 180.
+	flow := truth.Flow{Src: netip.AddrPortFrom(netip.IPv4Unspecified(), 1)}
+	for i := range int64(100) {
+		flow.Series.Millis = append(flow.Series.Millis, 100+i)
+		flow.Series.Bytes = append(flow.Series.Bytes, 1000*(i+1))
+		inOrder := 1000 * (i + 1)
+		if i >= 60 && i < 80 {
+			inOrder = 60_000
+		}
+		flow.Series.InOrder = append(flow.Series.InOrder, inOrder)
+	}
+	link := &LinkReport{RTT: 10 * time.Millisecond}
+	link.Directions[0] = forward.Direction{Flows: []truth.Flow{flow}}
+	for _, tt := range []struct {
+		name       string
+		start, end float64
+		claim      int
+		ok         bool
+	}{
+		{"read just before the bound", 0.02, 0.080, 60_000, true},
+		{"read just behind it", 0.02, 0.080, 40_000, true},
+		{"more than the hole held", 0.02, 0.080, 64_000, false},
+		{"at the other bound", 0.081, 0.099, 38_000, true},
+		{"far from the hole", 0.02, 0.050, 32_000, false},
+		{"in the hole", 0.02, 0.070, 50_000, false},
+	} {
+		g := GoodputExpect{
+			Direction: "up", Document: "client", Tolerance: 0.005,
+			Bytes: mustPath(t, "bytes"), Start: mustPath(t, "start"), End: mustPath(t, "end"), Zero: mustPath(t, "zero"),
+		}
+		doc := fmt.Sprintf(`{"bytes": %d, "start": %g, "end": %g, "zero": 100e6}`, tt.claim, tt.start, tt.end)
+		err := g.judge(&Play{Link: link, Client: Result{Stdout: doc}})
+		if (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 
