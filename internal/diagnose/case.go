@@ -271,17 +271,38 @@ func (f *flow) readRows(run *result.Run) {
 	}
 }
 
-// beside is what our own small packets beside a load take of the path, bit/s with IP headers.
-func (f *flow) beside() float64 {
-	if f.probes == nil {
-		return 0
+// line is what a flow and our own small packets and events beside it take of the path, bit/s of IP
+// packets: as the receiver's interface counts it, where that is no more than those can be.
+func (f *flow) line() float64 {
+	own := f.wire(f.rate)
+	if f.probes != nil {
+		own += (probeSize + 28) * 8 / probeSpacing.Seconds()
 	}
-	return (probeSize + 28) * 8 / probeSpacing.Seconds()
+	if bytes, packets, time, ok := f.interfaceIn(); ok {
+		if all := (bytes - 14*packets) * 8 / time; all > own && all-own < max(own/20, 200e3) {
+			return all
+		}
+	}
+	return own
+}
+
+// interfaceIn is what the receiver's interface took in during the counted rows.
+func (f *flow) interfaceIn() (bytes, packets, time float64, known bool) {
+	for i := range f.run.Rows {
+		r := &f.run.Rows[i]
+		if r.End != f.dir.Receiver() || r.Omitted || r.Host == nil || r.Host.NIC == nil {
+			continue
+		}
+		bytes += float64(r.Host.NIC.RxBytes)
+		packets += float64(r.Host.NIC.RxPackets)
+		time += r.Stop - r.Start
+	}
+	return bytes, packets, time, time >= 1 && bytes > 0
 }
 
 // readLate is by how much reading may be ahead of what the interface took in before it says that
 // older bytes were read, too.
-const readLate = 0.01
+const readLate = 0.015
 
 // cameIn is the most payload that the receiver's interface took in during the counted rows, bit/s.
 // What a program reads may be more: bytes that came in the warm-up and waited behind a hole.
@@ -289,17 +310,8 @@ func (f *flow) cameIn() (bps float64, known bool) {
 	if f.run.Test.Transport != "tcp" || f.mss <= 0 {
 		return 0, false
 	}
-	header := f.wire(f.mss) - f.mss + 14
-	var bytes, time float64
-	for i := range f.run.Rows {
-		r := &f.run.Rows[i]
-		if r.End != f.dir.Receiver() || r.Omitted || r.Host == nil || r.Host.NIC == nil {
-			continue
-		}
-		bytes += float64(r.Host.NIC.RxBytes) - header*float64(r.Host.NIC.RxPackets)
-		time += r.Stop - r.Start
-	}
-	if time < 1 || bytes <= 0 {
+	bytes, packets, time, known := f.interfaceIn()
+	if bytes -= packets * (f.wire(f.mss) - f.mss + 14); !known || bytes <= 0 {
 		return 0, false
 	}
 	return bytes * 8 / time, true

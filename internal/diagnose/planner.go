@@ -370,7 +370,7 @@ func (p Planner) afterHalf(c *Case, l *leg) (out []*method.Step) {
 	if of == nil {
 		return nil
 	}
-	if l.lossesStay(of) {
+	if l.lossesStay(of) || belowItsShare(c, l) {
 		out = append(out, p.datagrams(l))
 		if conclude.LossBased(of.cc) && slices.Contains(c.Facts.Available, "bbr") && p.Congestion != "bbr" {
 			out = append(out, p.stage(l.dir, "bbr", "single stream with BBR", "a congestion control that does not take loss for congestion", p.Budget.Short, func(pl *plan.Plan) { pl.Congestion = "bbr" }))

@@ -171,7 +171,7 @@ func periodsOf(l *leg) *result.LossPeriods {
 func controlUnfit(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, bbr := l.one(), l.find("bbr")
-		if one == nil || bbr == nil || !one.usable() || !bbr.usable() || bbr.rate < 1.5*one.rate || !lossMatters(one) || !l.lossesStay(one) {
+		if one == nil || bbr == nil || !one.usable() || !bbr.usable() || bbr.rate < 1.5*one.rate || !lossMatters(one) || !l.lossesStay(one) && !belowItsShare(c, l) {
 			continue // without losses that stay it is its pacing that helps: a short buffer's sign
 		}
 		v := draft(ControlUnfit, Proven, l, one, bbr)

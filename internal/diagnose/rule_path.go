@@ -52,7 +52,7 @@ func full(c *Case) (out []result.Verdict) {
 		} else if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m) && !l.flat()) {
 			continue
 		}
-		if policed(c, l) || slowReader(c, l) || unqueued(c, one) && carried(c, l) > best.rate*(1+moved) {
+		if policed(c, l) || bucketless(c, l) || slowReader(c, l) || unqueued(c, one) && carried(c, l) > best.rate*(1+moved) {
 			continue // something else holds TCP below it
 		}
 		out = append(out, c.fullVerdict(l, one, PathFull, 0))
@@ -87,7 +87,7 @@ func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result
 	r := best.rate
 	v.Measured = &r
 	put(&v, "rate", best.rate, "bit/s")
-	put(&v, "rate_l3", best.wire(best.rate)+best.beside(), "bit/s")
+	put(&v, "rate_l3", best.line(), "bit/s")
 	put(&v, "rtt", c.Idle.rtt, "s")
 	say(&v, "1 stream: %s (%s with IP headers)", rate(one.rate), rate(one.wire(one.rate)))
 	flat := false
@@ -210,8 +210,8 @@ func shallow(c *Case) (out []result.Verdict) {
 		if most < (1+same)*one.rate || linear(l) {
 			continue // one stream fills it
 		}
-		if m := l.many(); m != nil && delayless(c, one, false) && delayless(c, m, false) && most <= (1+same)*m.rate {
-			out = append(out, c.smallBucket(l, one, m))
+		if bucketless(c, l) {
+			out = append(out, c.smallBucket(l, one, l.many()))
 			continue
 		}
 		v := draft(ShallowBuffer, Likely, l, one, l.many(), l.find("half"), l.udp, l.find("bbr"))
@@ -240,6 +240,19 @@ func shallow(c *Case) (out []result.Verdict) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// bucketless reports a policer whose bucket is too small for a burst to show: losses that vanish
+// below a rate that nothing passes, and no packet waits.
+func bucketless(c *Case, l *leg) bool {
+	one, m, f := l.one(), l.many(), l.lossy()
+	if one == nil || m == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || linear(l) {
+		return false
+	}
+	if !l.lossesVanish(f) && !(f != one && l.spared(f)) {
+		return false
+	}
+	return m.rate >= (1+same)*one.rate && delayless(c, one, false) && delayless(c, m, false) && max(l.best().rate, carried(c, l)) <= (1+same)*m.rate
 }
 
 // linear reports that the sum grew with the number of streams.
@@ -295,7 +308,10 @@ func perFlow(c *Case) (out []result.Verdict) {
 // asymmetric: the directions differ by more than 20 %, each as fast as the path lets it.
 func asymmetric(c *Case) []result.Verdict {
 	up, down := c.Up.best(), c.Down.best()
-	if up == nil || down == nil || c.loopback() {
+	if c.Up.many() == nil || c.Down.many() == nil {
+		up, down = c.Up.one(), c.Down.one() // as many streams both ways
+	}
+	if up == nil || down == nil || !up.usable() || !down.usable() || c.loopback() {
 		return nil
 	}
 	fast, slow := up, down

@@ -75,17 +75,51 @@ func (c *Case) policed(l *leg, one *flow, a method.PoliceAnswer, h []method.Done
 	return v
 }
 
-// burst is how many bytes went through above the plateau before it began. Bytes are conserved:
-// what a receiver reads in a lump, when a hole is filled, had come before and is missing there;
-// so the sum counts since the flow first reached the plateau, not the fast rows alone.
-func burst(rows []result.IntervalSum, plateau float64) (bytes, peak float64) {
-	sum, begun, fast := 0.0, false, false
-	for i, r := range rows {
-		begun = begun || r.BPS >= 0.9*plateau
-		if !begun || i >= len(rows)/2 {
+// arrivals are the rows of a flow by what its receiver's interface took in, where that counts
+// no more than this flow.
+func (f *flow) arrivals(rows []result.IntervalSum) ([]result.IntervalSum, bool) {
+	if f.mss <= 0 {
+		return nil, false
+	}
+	header := f.wire(f.mss) - f.mss + 14
+	var out []result.IntervalSum
+	nic, own := 0.0, 0.0
+	for i := range f.run.Rows {
+		r := &f.run.Rows[i]
+		if r.End != f.dir.Receiver() || r.Partial || r.Host == nil || r.Host.NIC == nil || r.Stop <= r.Start {
 			continue
 		}
+		bytes := float64(r.Host.NIC.RxBytes) - header*float64(r.Host.NIC.RxPackets)
+		nic += bytes
+		out = append(out, result.IntervalSum{Start: r.Start, Stop: r.Stop, BPS: bytes * 8 / (r.Stop - r.Start)})
+	}
+	for _, r := range rows {
+		own += r.BPS * (r.Stop - r.Start) / 8
+	}
+	if len(out) != len(rows) || nic > 1.05*own || nic < 0.95*own {
+		return nil, false
+	}
+	return out, true
+}
+
+// burst is how many bytes went through above the plateau before it began: a bucket that fills at
+// the plateau's rate, and was full. Where only the program's reading is known, all counts from the
+// beginning: bytes are conserved, so what is read in a lump when a hole is filled is missing
+// before.
+func burst(f *flow, rows []result.IntervalSum, plateau float64) (bytes, peak float64) {
+	sum, fast := 0.0, false
+	exact, known := f.arrivals(rows)
+	if known {
+		rows = exact
+	}
+	for i, r := range rows {
+		if i >= len(rows)/2 {
+			break
+		}
 		sum += (r.BPS - plateau) * (r.Stop - r.Start) / 8
+		if known {
+			sum = max(sum, 0) // a full bucket gets no fuller in slow start
+		}
 		fast = fast || r.BPS >= earlyTimes*plateau
 		bytes, peak = max(bytes, sum), max(peak, r.BPS)
 	}
@@ -127,7 +161,7 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 	if rate1 <= 0 || len(rows) < 10 || atTheEnds(c, l, one) {
 		return result.Verdict{}, false
 	}
-	bucket, peak := burst(rows, rate1)
+	bucket, peak := burst(one, rows, rate1)
 	code := ""
 	switch {
 	case unqueued(c, one) && vanishedAt(l) && (bucket > 0 || l.flat()) && delayless(c, one, bucket > 0):
