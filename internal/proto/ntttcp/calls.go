@@ -1,6 +1,7 @@
 package ntttcp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -60,6 +61,45 @@ func (r *Receiver) datagram(pc *osnet.PacketConn, f datagramFlow, s source, data
 			m.At = osnet.Monotonic()
 			s.tally.message(m)
 		}
+	}
+}
+
+// linuxDatagramByte is what a Linux sender's datagrams are full of (linux §3.6).
+const linuxDatagramByte = 'B'
+
+// verify looks at every byte of a datagram that was counted (-d). A Linux sender's have another letter
+// than a Windows sender's.
+func (r *Receiver) verify(y *tally, f datagramFlow, data []byte) {
+	if !r.c.Verify {
+		return
+	}
+	skip := 0
+	if r.c.Message == traffic.Jitter {
+		skip = min(traffic.MessageHeader, len(data))
+	}
+	p := data[skip:]
+	if bytes.Count(p, []byte{PayloadByte}) == len(p) || bytes.Count(p, []byte{linuxDatagramByte}) == len(p) {
+		return
+	}
+	want := byte(PayloadByte)
+	if p[0] == linuxDatagramByte {
+		want = linuxDatagramByte
+	}
+	for i, b := range p {
+		if b != want {
+			y.corrupt(f, int64(len(data)), &traffic.CorruptError{At: int64(skip + i), Got: b, Want: want})
+			return
+		}
+	}
+}
+
+// corrupt notes wrong bytes of f; e.At is within the datagram of n bytes that was counted last.
+func (t *tally) corrupt(f datagramFlow, n int64, e *traffic.CorruptError) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.flows[f]; s != nil && s.wrong == nil && t.stopped == 0 {
+		e.At += max(0, s.bytes.Load()-n)
+		s.wrong = e
 	}
 }
 

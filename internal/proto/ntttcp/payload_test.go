@@ -108,3 +108,43 @@ func TestTallyRuns(t *testing.T) {
 		t.Errorf("%+v", total.Flows)
 	}
 }
+
+// TestDatagramsVerified: a byte that no sender sends is found in datagrams, too, and said at the end.
+func TestDatagramsVerified(t *testing.T) {
+	for name, c := range map[string]struct {
+		send [][]byte
+		code string
+	}{
+		"Windows":    {[][]byte{bytes.Repeat([]byte{'A'}, 100), bytes.Repeat([]byte{'A'}, 100)}, ""},
+		"Linux":      {[][]byte{bytes.Repeat([]byte{'B'}, 100), bytes.Repeat([]byte{'B'}, 100)}, ""},
+		"corrupted":  {[][]byte{bytes.Repeat([]byte{'A'}, 100), append(bytes.Repeat([]byte{'A'}, 99), 'x')}, "corrupt"},
+		"of neither": {[][]byte{bytes.Repeat([]byte{'x'}, 100), bytes.Repeat([]byte{'x'}, 100)}, "corrupt"},
+		"of both":    {[][]byte{bytes.Repeat([]byte{'A', 'B'}, 50), bytes.Repeat([]byte{'A'}, 100)}, "corrupt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t, Config{Ports: 1, Transport: plan.UDP, Follow: true, Verify: true}, nil)
+			nc, err := net.Dial("udp", f.lns.Packets[0].LocalAddr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			for range 20 {
+				for _, b := range c.send {
+					if _, err := nc.Write(b); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			run := f.finished(t, 0)
+			got := ""
+			if run.Err != nil {
+				got = run.Err.Code
+			}
+			// The first datagram only shows that somebody is there.
+			if got != c.code || bytesOf(run, result.Server) != 40*100 {
+				t.Errorf("%d bytes, ends with %+v", bytesOf(run, result.Server), run.Err)
+			}
+		})
+	}
+}

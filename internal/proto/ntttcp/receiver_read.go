@@ -87,10 +87,11 @@ func (r *Receiver) count(ctx context.Context, pc *osnet.PacketConn, port int, in
 	}
 	if r.c.Message != "" {
 		s.tally.addRun(datagramFlow{port, from}, s.local, size, 1)
+		r.verify(s.tally, datagramFlow{port, from}, data)
 		r.datagram(pc, datagramFlow{port, from}, s, data)
 		return i + 1
 	}
-	times := 1
+	times, first := 1, i
 	for i++; i < n; i++ {
 		if more, its, _ := in.Message(i); len(more) != size || its != from {
 			break
@@ -98,6 +99,10 @@ func (r *Receiver) count(ctx context.Context, pc *osnet.PacketConn, port int, in
 		times++
 	}
 	s.tally.addRun(datagramFlow{port, from}, s.local, size, times)
+	for ; r.c.Verify && first < i; first++ {
+		data, _, _ = in.Message(first)
+		r.verify(s.tally, datagramFlow{port, from}, data)
+	}
 	s.tally.through(in)
 	return i
 }

@@ -494,6 +494,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 		r.out.notice(tooShort(s))
 	}
 	if r.saysEnd(whole, why, s) {
+		r.settle(why)
 		r.sayEnd()
 	}
 	f := finishOf(result.Client, views, totals, p.total, r.began)

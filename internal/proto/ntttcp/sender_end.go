@@ -1,6 +1,7 @@
 package ntttcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,20 @@ func (r *senderRun) left(all traffic.Totals, err error) *result.Error {
 		e.Text += ": " + why
 	}
 	return e
+}
+
+// settleMost is how long an interrupted sender waits until what it sent has arrived.
+const settleMost = 100 * time.Millisecond
+
+// settle waits, for a moment, until the receiver's system has all that was sent: the word that a test
+// was interrupted goes another way, may overtake that, and ends the receiver's count.
+func (r *senderRun) settle(why stop) {
+	if why != stopRequest || r.c.Transport != plan.TCP {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleMost)
+	defer cancel()
+	_ = r.eng.Drain(ctx) // what is late is missing there
 }
 
 // deafAtOnce is how soon (s) a test over UDP ends of which nobody ever heard.

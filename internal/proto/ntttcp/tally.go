@@ -75,7 +75,8 @@ type tallied struct {
 	last           atomic.Int64 // ns since t0
 	tail           atomic.Int64 // datagrams after the end
 	base, prev     tallyMark
-	rounds         rounds // guarded by tally.mu
+	rounds         rounds // guarded by tally.mu, as wrong
+	wrong          error  // bytes that were not sent, the first of them
 }
 
 // rounds are the round trips of a stream that answers: each lasts from the answer before it to its
@@ -521,6 +522,7 @@ func (t *tally) totals(now int64) traffic.Totals {
 			ID: s.view.ID, LastByte: seconds(s.last.Load() - origin), OmittedBytes: base.bytes,
 			Total: result.Total{End: seconds(now - origin), Bytes: m.bytes - base.bytes, Packets: &packets},
 		}
+		out.Flows[i].Err = s.wrong
 		if r := &s.rounds; r.n > 0 {
 			out.Flows[i].IO = &result.IOCount{Completions: packets, Latency: &result.CallLatency{Sum: r.sum, Min: r.least, Max: r.most}}
 		}

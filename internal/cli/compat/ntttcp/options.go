@@ -100,7 +100,7 @@ var WindowsOptions = []Option{
 	{Name: "-u", Role: Both, Help: "UDP", Limits: "default TCP", Status: Done},
 	{Name: "-w", Role: Both, Help: "WSASend and WSARecv; needs -a", Status: Differs, Why: "recorded; they are used always (original: WriteFile, ReadFile)", WindowsOnly: true},
 	{Name: "-rt", Role: Both, Help: "round trips: each send is answered", Status: Done},
-	{Name: "-d", Role: Receiver, Help: "verify that every byte is right", Status: Differs, Why: "datagrams are not verified, and said"},
+	{Name: "-d", Role: Receiver, Help: "verify that every byte is right", Status: Differs, Why: "a wrong datagram is said at the end of the test (original: it ends that thread)"},
 	{Name: "-t", Meta: "seconds", Role: Both, Help: "length of the test; with -n its limit", Limits: "at least 1; default with -n 3 hours", Status: Differs, Why: "0 runs until Ctrl-C (original: refused); more than 2147483 is refused (original: 32 bits wrap)"},
 	{Name: "-cd", Meta: "seconds", Role: Both, Help: "cool-down, not counted", Limits: "default 0; only with -t", Status: Differs, Why: "a negative one is refused"},
 	{Name: "-wu", Meta: "seconds", Role: Both, Help: "warm-up, not counted", Limits: "default 0; only with -t", Status: Differs, Why: "a negative one is refused"},

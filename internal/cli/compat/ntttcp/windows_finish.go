@@ -137,9 +137,6 @@ func (p *windowsParser) remarks() {
 		p.note("-ndl has no effect on UDP")
 		p.plan.NoDelay = false
 	}
-	if p.udp && p.n.Verify && !p.send {
-		p.note("-d: datagrams are not verified")
-	}
 }
 
 // build writes the plan.

@@ -396,16 +396,3 @@ mapping[1]: 1,1,h
 		}
 	}
 }
-
-// TestUnverifiedDatagrams: what -d does not do is said, to the receiver that was given it.
-func TestUnverifiedDatagrams(t *testing.T) {
-	for line, said := range map[string]bool{"-r -m 1,*,10.0.0.5 -t 5 -u -d": true, "-r -m 1,*,10.0.0.5 -t 5 -d": false, "-s -m 1,*,10.0.0.5 -t 5 -u -d": false} {
-		inv, exit := ntttcp.Parse("ntttcp.exe", strings.Fields(line), ntttcp.World{})
-		if exit != nil {
-			t.Fatalf("%s: %+v", line, exit)
-		}
-		if strings.Contains(inv.Stderr, "-d: datagrams are not verified") != said {
-			t.Errorf("%s: %q", line, inv.Stderr)
-		}
-	}
-}
