@@ -15,6 +15,8 @@ const (
 	unsteadyCoV = 0.2
 	// unsteadySpan is the least distance of the 15th and 85th percentile, of the median.
 	unsteadySpan = 0.25
+	// leastDips is how often it must have been low: a start and one hole are not enough.
+	leastDips = 3
 	// leastRows is how many rows a statement about their course needs.
 	leastRows = 10
 	// periodic is the least autocorrelation at a period, follows the least correlation of what
@@ -79,7 +81,20 @@ func unsteady(c *Case) (out []result.Verdict) {
 // wavers reports that the rate went up and down all along: one hole and what filled it is none.
 func wavers(x []float64) bool {
 	q, ok := stats.Quantiles(x, 0.15, 0.5, 0.85)
-	return ok && q[1] > 0 && (q[2]-q[0])/q[1] >= unsteadySpan
+	if !ok || q[1] <= 0 || (q[2]-q[0])/q[1] < unsteadySpan {
+		return false
+	}
+	low, high := q[0]+0.3*(q[2]-q[0]), q[2]-0.3*(q[2]-q[0])
+	dips, below := 0, false
+	for _, v := range x {
+		switch {
+		case v <= low && !below:
+			dips, below = dips+1, true
+		case v >= high:
+			below = false
+		}
+	}
+	return dips >= leastDips
 }
 
 // whole are the rows of full length that count: what a warm-up did is left out.
