@@ -12,9 +12,19 @@ import (
 	"github.com/fullbore-net/fullbore/internal/osnet"
 )
 
+// plainWireVariable set to 1 lets ntttcp treat another fullbore as the program whose place it
+// takes, so that one can see, and test, what the real ones do with it.
+const plainWireVariable = "FULLBORE_NO_EXTENSION"
+
 // prepare puts into the plan what the command line only hints at, and needs this host to know. An
 // error is about an option that cannot be carried out here.
 func (n *ntttcpRun) prepare() error {
+	if n.Getenv(plainWireVariable) == "1" {
+		n.inv.Plan.Extension = "off"
+		if n.inv.Serve != nil {
+			n.inv.Serve.Extension = "off"
+		}
+	}
 	n.bindDevice()
 	n.pinMappings()
 	n.uncarried()

@@ -441,3 +441,46 @@ func TestClocksAgreeWithTheTimeOfDay(t *testing.T) {
 		t.Errorf("runs backwards: %d, %d", first, now)
 	}
 }
+
+// Where the system cuts long writes into datagrams (GSO, USO) they come as such; where it does
+// not, it says so, and each write is a datagram.
+func TestSegmentOrNot(t *testing.T) {
+	p := wildcard(t, "127.0.0.1:0")
+	c := dialUDP(t, p, "127.0.0.1")
+	r, err := NewPacketReceiver(p, 5000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1000
+	writes, want := 1, []int{size, size, size, size / 2}
+	if err := c.SetSegment(size); !Capabilities().Segment {
+		writes, want = 2, []int{3*size + size/2, 3*size + size/2}
+		if err == nil {
+			t.Fatal("SetSegment did not say that it is not there")
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	for range writes {
+		if _, err := c.Net().Write(make([]byte, 3*size+size/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []int
+	for len(got) < len(want) {
+		n, err := r.Receive()
+		if err != nil {
+			t.Fatalf("%v after datagrams of %v", err, got)
+		}
+		for i := range n {
+			data, _, _ := r.Message(i)
+			got = append(got, len(data))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("datagrams of %v, want %v", got, want)
+	}
+	if !Capabilities().Coalesce && c.SetCoalesce(true) == nil {
+		t.Error("SetCoalesce did not say that it is not there")
+	}
+}

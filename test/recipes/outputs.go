@@ -184,7 +184,7 @@ func (r Recipe) Check(receiver, sender *End, original map[plan.NTTTCPRole]bool) 
 	}
 	// The original forgets a call that its end cut off (its issue 77).
 	bad(ours(sender) && !r.Warm && totals[0].Bytes > totals[1].Bytes+2*Rounding, "the receiver has %.0f bytes, the sender sent %.0f", totals[0].Bytes, totals[1].Bytes)
-	if ours(receiver) && ours(sender) && !r.Unsynced {
+	if ours(receiver) && ours(sender) && !r.Unsynced && !r.PlainWire {
 		errs = append(errs, r.checkShared(receiver, sender, totals)...)
 	}
 	return errors.Join(errs...)

@@ -53,6 +53,8 @@ type Recipe struct {
 	SenderExit int
 	// Unsynced: nothing is agreed, the ends run for their own times.
 	Unsynced bool
+	// PlainWire: the ends do not know each other for what they are, as with a real ntttcp.
+	PlainWire bool
 	// Files are written by both ends.
 	Files []string
 	// Serve: the sender's line also does its work against a receiver for all, `fullbore serve`.

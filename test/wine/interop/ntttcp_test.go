@@ -20,6 +20,7 @@ type row struct {
 	recipes.Recipe
 	seconds int  // 0 = shortened
 	exact   bool // what was sent has all been received and counted
+	wire    bool // played over the plain wire too
 }
 
 // counted is how much a sender of 2 threads sends that counts calls.
@@ -36,21 +37,22 @@ func matrix() []row {
 		return recipes.Recipe{ID: name, Receiver: receiver, Sender: sender, Streams: 2}
 	}
 	all := []row{
-		{pair("Windows -ns to Linux -N", lin("-r -N -m 2,*,10.0.0.5 -t 30"), win(ws+" -ns"+counted)), 30, true},
-		{pair("Windows -ns to Linux", lin("-r -t 30"), win(ws+" -ns"+counted)), 30, true},
-		{pair("Windows to Linux", lin("-r -t 30"), win(ws+counted)), 30, true},
-		{pair("Linux -N to Windows -ns", win(wr+" -ns -t 30"), lin(ws+" -N -t 1")), 30, true},
-		{pair("Linux -N to Windows", win(wr+" -t 30"), lin(ws+" -N -t 1")), 30, true},
-		{pair("Linux to Windows", win(wr+" -t 1"), lin(ws+" -t 1")), 0, false},
-		{pair("Windows", win(wr+" -wa"+counted), win(ws+counted)), 0, true},
-		{pair("Windows -t", win(wr+" -t 1"), win(ws+" -t 1")), 0, false},
-		{pair("Windows -ns", win(wr+" -ns -wa"+counted), win(ws+" -ns"+counted)), 0, true},
-		{pair("Windows -sp", win(wr+" -sp -wa"+counted), win(ws+" -sp"+counted)), 0, true},
-		{pair("Windows -u", win(wr+" -u -t 1"), win(ws+" -u -t 1")), 0, false},
-		{pair("Windows -u -ns", win(wr+" -u -ns -t 3"), win(ws+" -u -ns -t 1")), 3, false},
-		{pair("Windows -rt", win(wr+" -rt -l 100 -t 1"), win(ws+" -rt -l 100 -t 1")), 0, false},
-		{pair("Windows -6", win("-r -6 -m 2,*,::1 -wa"+counted), win("-s -6 -m 2,*,::1"+counted)), 0, true},
-		{pair("Windows -xml", win(wr+" -xml result.xml -wa"+counted), win(ws+" -xml result.xml"+counted)), 0, true},
+		{pair("Windows -ns to Linux -N", lin("-r -N -m 2,*,10.0.0.5 -t 30"), win(ws+" -ns"+counted)), 30, true, true},
+		{pair("Windows -ns to Linux", lin("-r -t 30"), win(ws+" -ns"+counted)), 30, true, true},
+		{pair("Windows to Linux", lin("-r -t 30"), win(ws+counted)), 30, true, true},
+		{pair("Linux -N to Windows -ns", win(wr+" -ns -t 30"), lin(ws+" -N -t 1")), 30, true, true},
+		{pair("Linux -N to Windows", win(wr+" -t 30"), lin(ws+" -N -t 1")), 30, true, true},
+		{pair("Linux to Windows", win(wr+" -t 1"), lin(ws+" -t 1")), 0, false, true},
+		{pair("Windows", win(wr+" -wa"+counted), win(ws+counted)), 0, true, false},
+		{pair("Windows -t", win(wr+" -t 1"), win(ws+" -t 1")), 0, false, false},
+		{pair("Windows -ns", win(wr+" -ns -wa"+counted), win(ws+" -ns"+counted)), 0, true, false},
+		{pair("Windows -sp", win(wr+" -sp -wa"+counted), win(ws+" -sp"+counted)), 0, true, true},
+		{pair("Windows -u", win(wr+" -u -t 1"), win(ws+" -u -t 1")), 0, false, true},
+		{pair("Windows -u -ns", win(wr+" -u -ns -t 3"), win(ws+" -u -ns -t 1")), 3, false, false},
+		{pair("Windows -a", win(wr+" -a 6 -wa -w"+counted), win(ws+" -a 3 -w"+counted)), 0, true, false},
+		{pair("Windows -rt", win(wr+" -rt -l 100 -t 1"), win(ws+" -rt -l 100 -t 1")), 0, false, false},
+		{pair("Windows -6", win("-r -6 -m 2,*,::1 -wa"+counted), win("-s -6 -m 2,*,::1"+counted)), 0, true, false},
+		{pair("Windows -xml", win(wr+" -xml result.xml -wa"+counted), win(ws+" -xml result.xml"+counted)), 0, true, false},
 	}
 	for i := range all {
 		r := &all[i]
@@ -86,22 +88,54 @@ func TestMatrix(t *testing.T) {
 				if sent, received, lost, ok := receiver.Datagrams(); ok && (sent <= 0 || received <= 0 || lost != sent-received) {
 					t.Errorf("%d datagrams sent, %d received, %d lost", sent, received, lost)
 				}
-				if !r.exact {
-					return
-				}
-				got, err := receiver.Totals()
-				if err != nil {
-					t.Fatal(err)
-				}
-				sent, err := sender.Totals()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if math.Abs(got.Bytes-sent.Bytes) > 2*recipes.Rounding {
-					t.Errorf("%.0f bytes sent, %.0f received\n%v\n%v", sent.Bytes, got.Bytes, receiver, sender)
+				if r.exact {
+					same(t, receiver, sender)
 				}
 			})
 		}
+	}
+}
+
+// TestPlainWire plays the originals' matrix with a Linux build that speaks no extension: the Windows
+// build meets what it would meet in a real ntttcp, and neither end knows the other's figures.
+func TestPlainWire(t *testing.T) {
+	m := on(t)
+	plain := m.own()
+	plain.Name, plain.Env = "plain", append(plain.Env, "FULLBORE_NO_EXTENSION=1")
+	for _, r := range matrix() {
+		if !r.wire {
+			continue
+		}
+		for _, ends := range [][2]recipes.Tool{{m.under(), plain}, {plain, m.under()}} {
+			t.Run(r.Name()+", "+ends[0].Name+" receives", func(t *testing.T) {
+				r.PlainWire = true
+				receiver, sender := m.play(t, r.Recipe, ends[0], ends[1], max(r.seconds, shortened))
+				for _, e := range []*recipes.End{receiver, sender} {
+					if _, _, ok := e.Other(); ok {
+						t.Errorf("it knows the other end's figures: %v", e)
+					}
+				}
+				if r.exact {
+					same(t, receiver, sender)
+				}
+			})
+		}
+	}
+}
+
+// same: what was sent was received and counted.
+func same(t *testing.T, receiver, sender *recipes.End) {
+	t.Helper()
+	got, err := receiver.Totals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := sender.Totals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(got.Bytes-sent.Bytes) > 2*recipes.Rounding {
+		t.Errorf("%.0f bytes sent, %.0f received\n%v\n%v", sent.Bytes, got.Bytes, receiver, sender)
 	}
 }
 
