@@ -104,7 +104,6 @@ func (n *ntttcpRun) uncarried() {
 		given bool
 		text  string
 	}{
-		{t.EStats, "-es: the statistics of each connection are not read; the XML is without them"},
 		{t.NUMANode != nil, "-na: threads run where the system puts them; give CPUs in -m"},
 	} {
 		if o.given {

@@ -19,6 +19,12 @@ var notices = []Topic{
 		See:  []string{"worker_load", "cpu-sender", "cpu-receiver"},
 	},
 	{
+		Word: "estats-missing",
+		Text: "Windows' statistics of each connection (ntttcp -es) were asked for and are not in the result: only Windows keeps them, and only for administrators.",
+		Do:   "Run it in an administrator's console.",
+		See:  []string{"estats"},
+	},
+	{
 		Word: "overlap-off",
 		Text: "Several calls were to be under way at once on each connection (ntttcp -a n), and one at a time is: overlapped calls are Windows', of TCP alone. The next call begins when the one before it has ended; with a send buffer of 0 that is one block a round trip.",
 		See:  []string{"worker"},

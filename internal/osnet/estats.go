@@ -10,8 +10,8 @@ import (
 )
 
 // CollectEStats makes the system keep its extended statistics of the connection (RFC 4898;
-// Windows SetPerTcpConnectionEStats, which is for administrators). Where there are none the
-// error wraps errors.ErrUnsupported.
+// Windows SetPerTcpConnectionEStats, which is for administrators). On systems other than
+// Windows the error wraps errors.ErrUnsupported.
 func (c *Conn) CollectEStats() error {
 	if !c.isTCP() {
 		return fmt.Errorf("osnet: extended statistics of %T: %w", c.nc, errors.ErrUnsupported)

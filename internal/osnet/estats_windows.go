@@ -2,7 +2,6 @@ package osnet
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -61,8 +60,8 @@ func newEStatsRow(local, remote result.Addr) (*estatsRow, error) {
 		port(48, remote.Port)
 	}
 	for _, p := range []*windows.LazyProc{r.get, r.set} {
-		if p.Find() != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, errors.ErrUnsupported)
+		if err := p.Find(); err != nil { // a Windows without it, unlike systems that have no such thing
+			return nil, err
 		}
 	}
 	return r, nil

@@ -24,7 +24,7 @@ func (c *Config) callsOf(n *plan.NTTTCP) {
 	}
 	c.Spacing, c.Burn = n.Spacing, n.CPUBurn*1000
 	c.WaitAll = n.WaitAll && !n.Sends()
-	c.Outstanding = n.Outstanding
+	c.Outstanding, c.EStats = n.Outstanding, n.EStats
 }
 
 // calls puts it into an engine's settings.

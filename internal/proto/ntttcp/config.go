@@ -113,6 +113,9 @@ type Config struct {
 	// Outstanding is how many calls of a TCP connection are under way at once, where the system
 	// has overlapped calls (Windows: -a); 0 = the engine's choice.
 	Outstanding int
+	// EStats reads the system's extended statistics of each TCP connection where the measured time
+	// begins and ends.
+	EStats bool
 
 	Options []string // the user's words, for the record
 }

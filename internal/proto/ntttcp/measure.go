@@ -31,19 +31,22 @@ type phase struct {
 	// machine begins to count what this machine does; what it returns ends that. nil = nobody
 	// wants it.
 	machine Machine
+	// stats is what the system keeps of each connection; nil = nobody wants it.
+	stats *estats
 
 	began  time.Time     // of the cycle; set by run where nobody did
 	budget bool          // what may move has moved; set by run
 	silent chan struct{} // closed when silence was met
 	counts bool          // the warm-up is over; the sampling goroutine's, after run's beginning
 
-	mu     sync.Mutex
-	moved  time.Time                // when a row last had bytes
-	quiet  bool                     // silent is closed
-	sums   map[int]*counted         // per stream, of the counted rows
-	span   func() *result.HostTotal // of the measured time, while it runs
-	total  *result.HostTotal
-	frozen *traffic.Totals // at the end of the measured time, when a cool-down follows
+	mu      sync.Mutex
+	moved   time.Time                // when a row last had bytes
+	quiet   bool                     // silent is closed
+	sums    map[int]*counted         // per stream, of the counted rows
+	span    func() *result.HostTotal // of the measured time, while it runs
+	total   *result.HostTotal
+	reading bool            // the measured time runs
+	frozen  *traffic.Totals // at the end of the measured time, when a cool-down follows
 }
 
 // Machine reads this machine's counters when the measured time begins; the function that it
@@ -100,9 +103,15 @@ func (p *phase) begin() {
 	if p.machine != nil {
 		p.span = p.machine()
 	}
+	p.stats.read("Measurement_Begin")
+	p.reading = true
 }
 
 func (p *phase) end() {
+	if p.reading {
+		p.reading = false
+		p.stats.read("Measurement_End")
+	}
 	if p.span != nil {
 		p.total = p.span()
 		p.span = nil

@@ -436,6 +436,9 @@ func (r *senderRun) measure(ctx context.Context) error {
 	p := newPhase(s, r.to.Silence, r.out)
 	p.machine, p.began = r.s.Machine, r.started
 	flows, views := flowsOf(result.Client, r.c.Window, r.conns, func(i int) int { return i / r.c.Conns })
+	if r.c.EStats {
+		p.stats = newEStats(flows, r.out)
+	}
 	r.sent, r.conns = r.conns, nil // the engine owns the sockets now
 	r.head.Streams = views
 	if b := views[0].Buffers; b != nil {
@@ -498,6 +501,7 @@ func (r *senderRun) measure(ctx context.Context) error {
 		r.sayEnd()
 	}
 	f := finishOf(result.Client, views, totals, p.total, r.began)
+	p.stats.put(f.Streams)
 	if whole {
 		endedWell(f)
 	}

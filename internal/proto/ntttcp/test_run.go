@@ -417,6 +417,9 @@ func (t *test) receive(ctx context.Context, s schedule, head result.Run, arrived
 	p.began = began
 	flows, views := flowsOf(result.Server, c.Window, conns, func(i int) int { return t.r.thread(arrived[i].port) })
 	number(flows, views, ids)
+	if c.EStats {
+		p.stats = newEStats(flows, t.out)
+	}
 	head.Streams, head.Test.Streams = views, len(views)
 	if b := views[0].Buffers; b != nil {
 		head.Wire.SndbufActual, head.Wire.RcvbufActual = int(b.SndGranted), int(b.RcvGranted)
@@ -520,6 +523,7 @@ func (t *test) report(ctx context.Context, p *phase, why stop, err error, views 
 		}
 	}
 	f := finishOf(result.Server, views(), totals, p.total, t.begun)
+	p.stats.put(f.Streams)
 	t.mergeResults(f, theirs)
 	t.out.Event(result.Event{Kind: result.KindFinish, Finish: f})
 	t.logTest(totals, fault)

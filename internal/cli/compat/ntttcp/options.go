@@ -122,7 +122,7 @@ var WindowsOptions = []Option{
 	{Name: "-lm", Role: Both, Help: "measure the latency of each call", Status: Done},
 	{Name: "-icp", Meta: "threads", Role: Both, Help: "I/O completion port with so many threads; needs -a", Limits: "0 = one per CPU", Status: Differs, Why: "recorded; each connection waits for its own calls: a socket has one port, and that is the Go runtime's", WindowsOnly: true},
 	{Name: "-cfi", Role: Both, Help: "CPU load from idle cycles", Status: Differs, Why: "no effect on systems other than Windows, and said", WindowsOnly: true},
-	{Name: "-es", Role: Both, Help: "the system's TCP statistics of each connection, in the XML; administrator only", Status: Differs, Why: "no effect, and said", WindowsOnly: true},
+	{Name: "-es", Role: Both, Help: "the system's TCP statistics of each connection, in the XML; administrator only", Status: Differs, Why: "on Windows alone; MaxAppWQueue is itself (original: MaxRetxQueue again)", WindowsOnly: true},
 	{Name: "-sam", Meta: "seconds", Role: Both, Help: "a result for each part of the test of so many seconds; needs -t", Status: Differs, Why: "also before -t (original: no samples), and without -xml (original: crashes); the latency of calls (-lm) is of the whole test only"},
 	{Name: "-qos", Meta: "priority", Role: Sender, Help: "0 best effort, 1 background, 2 excellent effort, 3 audio/video, 4 voice, 5 control", Status: Differs, Why: "sets the code point; no qWAVE flow"},
 	{Name: "-jm", Meta: "file", Optional: true, Role: Both, Help: "number and time in each buffer; the receiver appends arrival times to a file", Status: Done},
