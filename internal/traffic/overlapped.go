@@ -32,6 +32,7 @@ type overlapped struct {
 	begun    []overlappedSend // calls under way, a queue
 	at       []int64          // when receives under way began, likewise
 	rest     int64            // of a block's calls that ended short
+	blocks   int64            // whose last call is under way
 	cancels  bool             // Cancel was called
 }
 
@@ -160,8 +161,11 @@ func (o *overlapped) send() {
 // beginSends begins as many sends as may be under way now. It returns how long to wait until
 // another may begin, negative when none may before one ends.
 func (o *overlapped) beginSends(now int64) (wait int64, err error) {
-	s := o.s
+	s, e := o.s, o.s.e
 	for o.ring.Pending() < o.depth {
+		if s.left == 0 && e.cfg.BlocksEach && o.blocks >= s.turns {
+			return -1, nil // its last blocks are under way
+		}
 		n, wait := s.next(now)
 		if n == 0 {
 			return wait, nil
@@ -171,6 +175,9 @@ func (o *overlapped) beginSends(now int64) (wait int64, err error) {
 		}
 		s.pace.took(int64(n))
 		s.left -= int64(n)
+		if s.left == 0 {
+			o.blocks++
+		}
 		o.begun = append(o.begun, overlappedSend{
 			n: n, at: now, last: s.left == 0, claimed: s.claimed,
 			whole: s.left == 0 || s.rate > 0 && s.pace.open == 0,
@@ -197,6 +204,10 @@ func (o *overlapped) sent(n int, now int64) {
 	if c.claimed || s.e.q.budgeted {
 		s.e.q.settle(o.rest, c.claimed)
 		s.e.checkQuota()
+	}
+	o.blocks--
+	if o.rest == 0 {
+		s.sentBlocks(1)
 	}
 	o.rest = 0
 }

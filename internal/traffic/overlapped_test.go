@@ -151,6 +151,7 @@ func TestOverlappedLimits(t *testing.T) {
 		want int64
 	}{
 		{"blocks", Config{Blocks: 41}, 41 * 1000},
+		{"blocks of each", Config{Blocks: 13, BlocksEach: true}, 39 * 1000},
 		{"bytes", Config{Bytes: 40_500}, 41 * 1000},
 		{"budget", Config{MaxBytes: 40_500}, 40_500},
 		{"paced", Config{Blocks: 41, Bitrate: 8_000_000}, 41 * 1000},
@@ -184,6 +185,9 @@ func TestOverlappedLimits(t *testing.T) {
 					if s.Total.Bytes > 0 && s.IO.Latency == nil || r.IO.Latency == nil {
 						t.Errorf("flow %d is not timed: %+v %+v", i, s.IO, r.IO)
 					}
+				}
+				if each := sent.Flows[0].Total.Bytes; cfg.BlocksEach && each != 13_000 {
+					t.Errorf("flow 1 sent %d bytes of its 13000", each)
 				}
 				if out != c.want || in != c.want || calls != (c.want+999)/1000 && why != Budget {
 					t.Errorf("%d bytes sent in %d calls, %d received; want %d", out, calls, in, c.want)
