@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fullbore-net/fullbore/internal/diagnose"
 	"github.com/fullbore-net/fullbore/internal/method"
@@ -38,6 +39,8 @@ type diagnoseOptions struct {
 	json, stream       bool
 	plainLines, silent bool
 	noStore            bool
+	viaWord            string
+	via                *via // nil = iperf3's protocol
 }
 
 const diagnoseLong = `Find out what limits the path to HOST: measure, change one thing, measure again, and
@@ -79,6 +82,9 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 			if (len(args) == 0) == (o.replay == "") {
 				return usagef("diagnose: name one host (or a stored diagnosis with --replay)")
 			}
+			if err := o.useVia(cmd.Flags(), args); err != nil {
+				return err
+			}
 			return e.runDiagnose(cmd.Context(), o, strings.Join(args, ""))
 		},
 	}
@@ -93,6 +99,7 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	f.IntVar(&o.most, "most-streams", 64, "never more streams than this")
 	f.Var(sizeFlag{&o.maxBytes}, "max-bytes", "stop when so many payload bytes have moved, all stages together")
 	f.Var(rateFlag{&o.maxRate}, "max-rate", "never go above this rate")
+	f.StringVar(&o.viaWord, "via", "", viaHelp)
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done and how much traffic it makes; do nothing")
 	f.StringArrayVar(&o.expect, "expect", nil, "codes of verdicts, separated by commas: exit code 1 unless the first verdict is one of them (repeatable: all must hold)")
 	f.StringVar(&o.facts, "facts", "", "host facts from a recorded tree or a document of doctor --json, instead of this host's")
@@ -119,7 +126,7 @@ func (o *diagnoseOptions) budget() diagnose.Budget {
 }
 
 func (o *diagnoseOptions) planner(facts *result.Facts) diagnose.Planner {
-	p := diagnose.Planner{Budget: o.budget(), Facts: facts, Congestion: o.plan.Congestion, Most: o.most}
+	p := diagnose.Planner{Budget: o.budget(), Facts: facts, Congestion: o.plan.Congestion, Most: o.most, SendOnly: o.via != nil}
 	switch {
 	case o.up:
 		p.Directions = []result.Direction{result.Up}
@@ -135,7 +142,51 @@ func (o *diagnoseOptions) complete(p plan.Plan) plan.Plan {
 	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
 	p.ConnectTimeout, p.Queue = b.ConnectTimeout, b.Queue
 	o.peerFlags.apply(&p)
+	if o.via != nil {
+		if v, err := o.via.plan(p); err == nil { // else the runner's own check says what is wrong
+			p = v
+		}
+	}
 	return p
+}
+
+// notDiagnoseVia are the flags that a diagnosis by way of NTTTCP has nothing for.
+var notDiagnoseVia = []string{"down", "cc", "queue", "connect-timeout"}
+
+// useVia checks what goes with --via.
+func (o *diagnoseOptions) useVia(flags *pflag.FlagSet, hosts []string) error {
+	if o.viaWord == "" {
+		return nil
+	}
+	if slices.Contains(hosts, "self") {
+		return &UsageError{
+			Msg:   "--via: \"self\" is a server for this program's own protocol",
+			Hints: []string{"to try it here: fullbore ntttcp -r -H, and in another window: fullbore diagnose 127.0.0.1 --via " + o.viaWord},
+		}
+	}
+	v, err := parseVia(o.viaWord)
+	if err != nil {
+		return err
+	}
+	if v.ports > 1 || v.dialect == plan.NTTTCPWindows {
+		return &UsageError{
+			Msg:   fmt.Sprintf("--via %s: a diagnosis changes the number of streams, and such a receiver takes one number of them only", o.viaWord),
+			Hints: []string{"use --via ntttcp with a receiver of the Linux dialect (ntttcp -r -H, fullbore serve), or measure once: fullbore test HOST --via " + o.viaWord},
+		}
+	}
+	for _, flag := range notDiagnoseVia {
+		if flags.Changed(flag) {
+			return &UsageError{
+				Msg:   fmt.Sprintf("--via %s: NTTTCP has nothing for --%s", o.viaWord, flag),
+				Hints: []string{"it sends from here to HOST; fullbore and iperf3 servers do more"},
+			}
+		}
+	}
+	if !flags.Changed("port") {
+		o.plan.Port = plan.NTTTCPPort
+	}
+	o.up, o.via = true, v
+	return nil
 }
 
 func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) error {
@@ -198,6 +249,10 @@ func (e *env) closeDiagnosis(o *diagnoseOptions, view *diagnoseView, rep *result
 		fatal = rep.Stages[len(rep.Stages)-1].Err
 		rep.Err = fatal
 	}
+	code := runExit(fatal)
+	if fatal != nil && len(rep.Verdicts) > 0 && code != exitInterrupted {
+		code = exitBroken // what was measured is there
+	}
 	switch {
 	case o.json:
 		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
@@ -217,7 +272,7 @@ func (e *env) closeDiagnosis(o *diagnoseOptions, view *diagnoseView, rep *result
 		if len(rep.Verdicts) == 0 || o.json || o.stream {
 			e.printError(fatal)
 		}
-		return &codeError{code: runExit(fatal)}
+		return &codeError{code: code}
 	case missed:
 		for _, i := range rep.Items {
 			if i.Result != result.Pass {

@@ -3,10 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/diagnose"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -23,25 +24,26 @@ type diagnoseView struct {
 	draws bool // the running line may be drawn again
 	color bool
 	width int
+	table stageTable
 
 	step method.Step
 	from time.Time
+	rate string // of the running stage's last interval
 }
 
-const (
-	diagnoseWidth = 100
-	titleWidth    = 34
-)
+// diagnoseWidth is of lines that nobody's terminal bounds; longer ones read badly.
+const diagnoseWidth = 100
 
 func (e *env) newDiagnoseView(o *diagnoseOptions, host string) *diagnoseView {
 	v := &diagnoseView{e: e, o: o, host: host, width: diagnoseWidth, color: e.Terminal && !e.NoColor}
 	v.shows = !o.json && !o.stream && !o.silent
 	v.draws = v.shows && e.Terminal && !o.plainLines
 	if e.Terminal && e.Size != nil {
-		if w, _ := e.Size(); w > 40 {
-			v.width = min(w, diagnoseWidth)
+		if w, _ := e.Size(); w > 0 {
+			v.width = min(max(w, 40), diagnoseWidth)
 		}
 	}
+	v.table = newStageTable(v.width)
 	return v
 }
 
@@ -62,10 +64,8 @@ func (v *diagnoseView) head(ctx context.Context) {
 }
 
 func (v *diagnoseView) begin(s method.Step) {
-	v.step, v.from = s, v.e.Now()
-	if v.draws {
-		fmt.Fprintf(v.e.Out, "  %s %s", screen.Left(s.Title, titleWidth), v.paint("2", s.Why))
-	}
+	v.step, v.from, v.rate = s, v.e.Now(), ""
+	v.running()
 }
 
 // Event draws the running line again with the last interval's rate.
@@ -75,9 +75,39 @@ func (v *diagnoseView) Event(ev result.Event) {
 	}
 	var parts []string
 	for _, s := range ev.Interval.Sums {
-		parts = append(parts, fmt.Sprintf("%s %s", s.Direction, units.BitRate(s.BPS)))
+		text := units.BitRate(s.BPS).String()
+		if len(ev.Interval.Sums) > 1 {
+			text = string(s.Direction) + " " + text
+		}
+		parts = append(parts, text)
 	}
-	fmt.Fprintf(v.e.Out, "\r\x1b[K  %s %s", screen.Left(v.step.Title, titleWidth), strings.Join(parts, "   "))
+	v.rate = strings.Join(parts, ", ")
+	v.running()
+}
+
+// running draws the line of the stage that goes on: its name, what comes through now, how long it
+// still takes, and why it is made, as far as there is room.
+func (v *diagnoseView) running() {
+	if !v.draws {
+		return
+	}
+	p := v.step.Plan
+	left := v.step.Pause + p.Omit + p.Duration - v.e.Now().Sub(v.from)
+	text := "  " + screen.Left(screen.Cut(v.step.Title, v.table.titles), v.table.titles) + " "
+	switch {
+	case v.rate != "":
+		text += screen.Right(v.rate, rateWidth) + "  "
+	case v.step.Pause > 0:
+		text += screen.Right("silence", rateWidth) + "  "
+	default:
+		text += screen.Right("…", rateWidth) + "  "
+	}
+	text += screen.Left(fmt.Sprintf("%.0f s left", math.Ceil(max(left, 0).Seconds())), 10)
+	if room := v.width - screen.Width(text) - 1; room > 12 {
+		fmt.Fprintf(v.e.Out, "\r\x1b[K%s %s", text, v.paint("2", screen.Cut(v.step.Why, room-1)))
+		return
+	}
+	fmt.Fprintf(v.e.Out, "\r\x1b[K%s", screen.Cut(text, v.width-1))
 }
 
 func (v *diagnoseView) end(d *method.Done) {
@@ -87,63 +117,7 @@ func (v *diagnoseView) end(d *method.Done) {
 	if v.draws {
 		fmt.Fprint(v.e.Out, "\r\x1b[K")
 	}
-	fmt.Fprintf(v.e.Out, "  %s %s\n", screen.Left(d.Step.Title, titleWidth), screen.Clean(stageText(d)))
-}
-
-// stageText is what one stage found, in a line.
-func stageText(d *method.Done) string {
-	run := d.Run
-	if run == nil || len(run.Sums) == 0 && len(run.Probes) == 0 {
-		if d.Err != nil {
-			return "– " + d.Err.Text
-		}
-		return "– nothing"
-	}
-	var parts []string
-	for i := range run.Sums {
-		s := &run.Sums[i]
-		h := conclude.HeadlineOf(run, s.Direction)
-		text := units.BitRate(h.BPS + 0.5).String()
-		if len(run.Sums) > 1 {
-			text = string(s.Direction) + " " + text
-		}
-		if !h.Basis.Arrived() {
-			text += " sent"
-		}
-		if run.Test.Transport == "udp" {
-			if l := conclude.LossOf(run, s.Direction); l != nil {
-				text += ", " + conclude.LossText(l)
-			}
-		} else if s.Sender != nil && s.Sender.Retransmits != nil {
-			text += fmt.Sprintf(", %s retransmitted", conclude.Grouped(*s.Sender.Retransmits))
-		}
-		parts = append(parts, text)
-	}
-	if t := roundTripText(run); t != "" {
-		parts = append(parts, t)
-	}
-	if d.Err != nil {
-		parts = append(parts, "broke off: "+d.Err.Text)
-	}
-	return strings.Join(parts, "; ")
-}
-
-// roundTripText is what small packets saw.
-func roundTripText(run *result.Run) string {
-	for i := range run.Probes {
-		p := &run.Probes[i]
-		switch {
-		case p.Kind == "udp-echo" && p.RoundTrip != nil:
-			return fmt.Sprintf("round trip %s (p99 %s)", conclude.Time(p.RoundTrip.P50), conclude.Time(p.RoundTrip.P99))
-		case p.Kind == "udp-echo":
-			return fmt.Sprintf("none of %d probes answered", p.Sent)
-		case p.Connect != nil:
-			return fmt.Sprintf("connecting %s", conclude.Time(p.Connect.P50))
-		case p.TCPMinRTT != nil:
-			return fmt.Sprintf("round trip %s (control connection)", conclude.Time(*p.TCPMinRTT))
-		}
-	}
-	return ""
+	v.table.print(v, d)
 }
 
 // final is the closing screen: the sentence, the evidence, what to do, what could not be
@@ -160,8 +134,18 @@ func (v *diagnoseView) final(rep *result.Report) {
 		}
 	}
 	fmt.Fprintln(w)
+	if len(rep.Verdicts) == 0 && rep.Err != nil {
+		fmt.Fprintln(w, v.paint("1", "Nothing was measured.")) // why follows on stderr
+		return
+	}
 	for _, l := range screen.Wrap(screen.Clean(rep.Summary), v.width) {
 		fmt.Fprintln(w, v.paint("1", l))
+	}
+	if v.o.replay != "" { // else it stands above, as it grew
+		fmt.Fprintf(w, "\n%s\n", v.paint("1", "what was measured"))
+		for _, d := range diagnose.History(rep) {
+			v.table.print(v, &d)
+		}
 	}
 	notes := 0
 	for i, x := range rep.Verdicts {
@@ -190,7 +174,7 @@ func (v *diagnoseView) final(rep *result.Report) {
 		}
 	}
 	v.todo(rep, line)
-	if len(rep.Unseen) > 0 {
+	if len(rep.Unseen) > 0 && len(rep.Verdicts) > 0 {
 		fmt.Fprintf(w, "\n%s\n", v.paint("1", "what I could not see"))
 		for _, u := range rep.Unseen {
 			line("  · ", u)
@@ -199,7 +183,7 @@ func (v *diagnoseView) final(rep *result.Report) {
 	for _, n := range rep.Notices {
 		line("note: ", n.Text)
 	}
-	if rep.Err != nil {
+	if rep.Err != nil && diagnose.Conclusive(rep.Verdicts) {
 		line("broke off: ", rep.Err.Text)
 	}
 }
@@ -209,6 +193,9 @@ func (v *diagnoseView) todo(rep *result.Report, line func(head, text string)) {
 	seen := map[string]bool{}
 	first := true
 	for _, x := range rep.Verdicts {
+		if x.Code == diagnose.Inconclusive && rep.Err != nil {
+			continue // first of all it must not break off
+		}
 		for _, a := range x.Advice {
 			if seen[a] {
 				continue

@@ -41,25 +41,11 @@ func (o *testOptions) useVia(flags *pflag.FlagSet, hosts []string) error {
 			Hints: []string{"to try it here: fullbore ntttcp -r -H, and in another window: fullbore test 127.0.0.1 --via " + o.viaWord},
 		}
 	}
-	name, ports, counted := strings.Cut(o.viaWord, ":")
-	v := &via{}
-	switch name {
-	case "ntttcp":
-		v.dialect = plan.NTTTCPLinux
-	case viaWindows:
-		v.dialect = plan.NTTTCPWindows
-	case "ntttcp-nosync":
-		v.dialect, v.noSync = plan.NTTTCPLinux, true
-	default:
-		return usagef("--via %q: must be ntttcp, ntttcp-windows or ntttcp-nosync, with :N for the receiver's number of ports", o.viaWord)
+	v, err := parseVia(o.viaWord)
+	if err != nil {
+		return err
 	}
-	if counted {
-		n, err := strconv.Atoi(ports)
-		if err != nil || n < 1 || n > plan.MaxNTTTCPPorts {
-			return usagef("--via %q: the number of ports must be 1…%d", o.viaWord, plan.MaxNTTTCPPorts)
-		}
-		v.ports = n
-	}
+	name, _, _ := strings.Cut(o.viaWord, ":")
 	for _, flag := range notVia {
 		if flags.Changed(flag) {
 			return &UsageError{
@@ -76,6 +62,30 @@ func (o *testOptions) useVia(flags *pflag.FlagSet, hosts []string) error {
 	}
 	o.up, o.via = true, v
 	return nil
+}
+
+// parseVia reads the word behind --via.
+func parseVia(word string) (*via, error) {
+	name, ports, counted := strings.Cut(word, ":")
+	v := &via{}
+	switch name {
+	case "ntttcp":
+		v.dialect = plan.NTTTCPLinux
+	case viaWindows:
+		v.dialect = plan.NTTTCPWindows
+	case "ntttcp-nosync":
+		v.dialect, v.noSync = plan.NTTTCPLinux, true
+	default:
+		return nil, usagef("--via %q: must be ntttcp, ntttcp-windows or ntttcp-nosync, with :N for the receiver's number of ports", word)
+	}
+	if counted {
+		n, err := strconv.Atoi(ports)
+		if err != nil || n < 1 || n > plan.MaxNTTTCPPorts {
+			return nil, usagef("--via %q: the number of ports must be 1…%d", word, plan.MaxNTTTCPPorts)
+		}
+		v.ports = n
+	}
+	return v, nil
 }
 
 // plan makes an NTTTCP plan of p.

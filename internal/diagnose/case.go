@@ -47,7 +47,8 @@ type flow struct {
 	dir     result.Direction
 	streams int
 	rate    float64 // receiver's payload bit/s; the sender's where only that is known
-	arrived bool    // rate is what the receiver counted
+	arrived bool    // rate is what the receiver counted, or acknowledged
+	acked   bool    // the latter
 	nothing bool    // payload was sent and none, or next to none, arrived
 
 	retransmits int64
@@ -168,6 +169,11 @@ func flowOf(d *method.Done, dir result.Direction) flow {
 	}
 	h := conclude.HeadlineOf(run, dir)
 	f.rate, f.arrived = h.BPS, h.Basis.Arrived()
+	if !f.arrived {
+		if bps, ok := acknowledged(run, dir); ok {
+			h.BPS, f.rate, f.arrived, f.acked = bps, bps, true, true
+		}
+	}
 	if s := run.Sum(dir); s != nil {
 		f.shares = s.Shares
 		// Less than a packet a second came through. (What was sent is no sign: when the buffers
@@ -224,7 +230,7 @@ func (f *flow) readStreams(run *result.Run) {
 		f.window = max(f.window, float64(t.MaxSndWnd))
 		f.rttMean += float64(t.MeanRTT) / 1e6
 		least := float64(t.MinRTT) / 1e6
-		if m := t.Last.MinRTT; m != nil && *m > 0 {
+		if m := t.Last.MinRTT; m != nil && *m > 1 { // 1 is less than it can tell
 			least = min(least, float64(*m)/1e6)
 		}
 		if f.rttMin == 0 || least < f.rttMin {
@@ -436,9 +442,15 @@ func (f *flow) ipv6() bool {
 
 // rates are the whole rows of the receiver (else the sender), warm-up included: bit/s with
 // their times.
-func (f *flow) rates() (rows []result.IntervalSum) {
+func (f *flow) rates() []result.IntervalSum {
+	rows, _ := f.rows()
+	return rows
+}
+
+// rows is rates, with whether the receiver counted them.
+func (f *flow) rows() (rows []result.IntervalSum, counted bool) {
 	if f.run == nil {
-		return nil
+		return nil, false
 	}
 	for _, e := range []result.End{f.dir.Receiver(), f.dir.Sender()} {
 		for i := range f.run.Rows {
@@ -453,10 +465,10 @@ func (f *flow) rates() (rows []result.IntervalSum) {
 			}
 		}
 		if len(rows) > 0 {
-			return rows
+			return rows, e == f.dir.Receiver()
 		}
 	}
-	return rows
+	return nil, false
 }
 
 // extended reports that the peer is a fullbore.

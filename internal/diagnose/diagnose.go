@@ -142,6 +142,9 @@ var rules = []rule{
 // decide; a case without any measurement has no verdicts.
 func Judge(history []method.Done, facts *result.Facts) []result.Verdict {
 	c := NewCase(history, facts)
+	if !c.measured() {
+		return nil // what is known of this host alone is the doctor's to say
+	}
 	var out []result.Verdict
 	order := map[string]int{}
 	for i, r := range rules {

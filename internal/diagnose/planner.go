@@ -57,6 +57,9 @@ type Planner struct {
 	// Congestion is the algorithm that all streams use; "" = the systems' own.
 	Congestion string
 	Most       int // streams at most; 0 = 64
+	// SendOnly: the peer receives and tells nothing (NTTTCP). There is no way down, nothing
+	// answers probes, and what arrived of UDP is not known here.
+	SendOnly bool
 }
 
 // stage makes a step of a direction.
@@ -68,6 +71,9 @@ func (p Planner) stage(d result.Direction, what, title, why string, each time.Du
 			Send: plan.SendCheapest, Receive: plan.Discard, RemoteDiscard: true,
 			Probe: &plan.Probe{Spacing: probeSpacing, Size: probeSize, Profile: "beside"},
 		},
+	}
+	if p.SendOnly {
+		s.Plan.Probe = nil
 	}
 	if change != nil {
 		change(&s.Plan)
@@ -98,7 +104,7 @@ func (p Planner) Next(history []method.Done) (method.Step, bool) {
 		return method.Step{}, false
 	}
 	for _, s := range p.candidates(c) {
-		if s == nil || names[s.Name] {
+		if s == nil || names[s.Name] || !p.can(s) {
 			continue
 		}
 		if s.Plan.Omit > 0 {
@@ -113,6 +119,12 @@ func (p Planner) Next(history []method.Done) (method.Step, bool) {
 		return *s, true
 	}
 	return method.Step{}, false
+}
+
+// can reports that the peer can take part in a stage.
+func (p Planner) can(s *method.Step) bool {
+	pl := &s.Plan
+	return !p.SendOnly || pl.Direction == plan.Up && pl.Transport != plan.UDP && pl.Probe == nil && pl.MSS == 0 && pl.Congestion == p.Congestion
 }
 
 // decided reports that each direction has a cause, or is full, beyond doubt, and that it is known
@@ -163,7 +175,9 @@ func ends(e *result.Error) bool {
 // are wanted. Those made already, and those that do not fit, are passed over.
 func (p Planner) candidates(c *Case) []*method.Step {
 	out := []*method.Step{p.idle()}
-	if len(c.History) > 0 && (c.Idle.probes == nil || c.Idle.probes.RoundTrip == nil && c.Idle.probes.TCPMinRTT == nil && c.Idle.probes.Connect == nil) {
+	if p.SendOnly {
+		out = nil
+	} else if len(c.History) > 0 && (c.Idle.probes == nil || c.Idle.probes.RoundTrip == nil && c.Idle.probes.TCPMinRTT == nil && c.Idle.probes.Connect == nil) {
 		out = append(out, p.idleTCP()) // UDP does not come through, or nothing answers it
 	}
 	legs := p.legs(c)
@@ -387,8 +401,8 @@ func (p Planner) afterHalf(c *Case, l *leg) (out []*method.Step) {
 // seen to reach in a row of 200 ms, except in a deep diagnosis.
 func (p Planner) police(l *leg) (out []*method.Step) {
 	rate, peak := plateau(l)
-	if rate <= 0 {
-		return nil
+	if rate <= 0 || l.dir == result.Up && !l.case_.extended() {
+		return nil // a plain iperf3 tells no rows of what arrived: when losses began is not known
 	}
 	m := method.Police{Direction: l.dir, Rate: rate, Factors: [2]float64{1.5, 2}, Silence: p.Budget.Quiet, Each: p.Budget.Police}
 	if !p.Budget.Above && peak < 2*rate {
@@ -499,7 +513,9 @@ func Volume(b Budget, bps float64) int64 {
 // Possible are the stages that may be made, in about their order, for those who want to
 // know before.
 func (p Planner) Possible() (out []method.Step) {
-	out = append(out, *p.idle())
+	if !p.SendOnly {
+		out = append(out, *p.idle())
+	}
 	dirs := p.Directions
 	if dirs == nil {
 		dirs = []result.Direction{result.Up, result.Down}
@@ -511,18 +527,19 @@ func (p Planner) Possible() (out []method.Step) {
 	for _, s := range []struct {
 		title, why string
 		each       time.Duration
+		probes     bool // more than a stream of TCP up
 	}{
-		{"4, 16, 64 streams", "does the sum grow with the streams?", some},
-		{"other windows", "does the rate follow the window?", some},
-		{"half the rate", "retransmits that vanish were congestion, ones that stay are errors", some},
-		{"UDP at half of TCP's rate", "loss and delay that TCP hides", max(some, 2*time.Second)},
-		{"BBR", "a congestion control that does not take loss for congestion", some},
-		{"copied instead of zero-copy", "does it get slower when each byte costs more?", some},
-		{"UDP after silence, two rates", "a policer lets a burst through and then drops, without delay", p.Budget.Police},
-		{"small segments", "where nothing arrives: do smaller packets come through?", time.Second},
-		{"both directions at once", "does each way keep its rate beside the other?", some},
+		{"4, 16, 64 streams", "does the sum grow with the streams?", some, false},
+		{"other windows", "does the rate follow the window?", some, false},
+		{"half the rate", "retransmits that vanish were congestion, ones that stay are errors", some, false},
+		{"UDP at half of TCP's rate", "loss and delay that TCP hides", max(some, 2*time.Second), true},
+		{"BBR", "a congestion control that does not take loss for congestion", some, true},
+		{"copied instead of zero-copy", "does it get slower when each byte costs more?", some, false},
+		{"UDP after silence, two rates", "a policer lets a burst through and then drops, without delay", p.Budget.Police, true},
+		{"small segments", "where nothing arrives: do smaller packets come through?", time.Second, true},
+		{"both directions at once", "does each way keep its rate beside the other?", some, true},
 	} {
-		if s.each > 0 {
+		if s.each > 0 && !(p.SendOnly && s.probes) {
 			out = append(out, method.Step{Title: s.title, Why: s.why, Plan: plan.Plan{Duration: s.each}})
 		}
 	}

@@ -66,7 +66,7 @@ func cpu(c *Case) (out []result.Verdict) {
 		if bound && !c.loopback() && filled(c, l) {
 			continue // busy, and yet the path is full
 		}
-		if !bound && c.loopback() {
+		if !bound && c.loopback() && !ownLimit(one) && !serverLimited(one) {
 			end, load, bound = loopbackCPU(one)
 		}
 		if !bound {

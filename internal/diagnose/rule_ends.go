@@ -15,10 +15,26 @@ func serverLimited(f *flow) bool {
 	return f.rate >= 0.95*float64(f.run.Test.ServerLimit.BitrateBPS)
 }
 
-// setRate: the server was told to go no faster.
+// ownLimit: the rate that the user allows (--max-rate) was reached.
+func ownLimit(f *flow) bool {
+	return f.run != nil && f.run.Test.MaxRate > 0 && f.rate >= 0.9*float64(f.run.Test.MaxRate)
+}
+
+// setRate: the server, or the user, said to go no faster.
 func setRate(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one := l.one()
+		if one != nil && one.usable() && ownLimit(one) {
+			v := draft(RateLimited, Likely, l, one)
+			v.Host = result.Client
+			put(&v, "rate", one.rate, "bit/s")
+			put(&v, "limit", float64(one.run.Test.MaxRate), "bit/s")
+			say(&v, "1 stream: %s; --max-rate allows %s", rate(one.rate), rate(float64(one.run.Test.MaxRate)))
+			advise(&v, "without --max-rate, or with a higher one, the path itself is tried")
+			v.Summary = fmt.Sprintf("%s: the rate that was allowed with --max-rate is reached (%s): nothing is known of the path beyond it.", c.way(l.dir), rate(float64(one.run.Test.MaxRate)))
+			out = append(out, v)
+			continue
+		}
 		if one == nil || !one.usable() || !serverLimited(one) {
 			continue
 		}
@@ -47,7 +63,7 @@ func idleSender(f *flow) bool {
 func application(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one := l.one()
-		if one == nil || !one.usable() || serverLimited(one) || cpuFirst(one) {
+		if one == nil || !one.usable() || serverLimited(one) || ownLimit(one) || cpuFirst(one) {
 			continue
 		}
 		if slowReader(c, l) {

@@ -10,7 +10,7 @@ import (
 
 // atTheEnds reports that something at the ends, not the path, holds the single stream.
 func atTheEnds(c *Case, l *leg, f *flow) bool {
-	if serverLimited(f) {
+	if serverLimited(f) || ownLimit(f) {
 		return true
 	}
 	if filled(c, l) {

@@ -45,7 +45,7 @@ func receiveWindow(c *Case) (out []result.Verdict) {
 		default:
 			continue
 		}
-		if scalingOff(one) || slowReader(c, l) || serverLimited(one) || filled(c, l) {
+		if scalingOff(one) || slowReader(c, l) || serverLimited(one) || ownLimit(one) || filled(c, l) || c.loopback() && hottest(one.run, result.Client).busy >= busyWorker {
 			continue // other rules'
 		}
 		out = append(out, c.held(l, h))

@@ -171,7 +171,7 @@ func unseenWindow(c *Case, l *leg) (window float64, near bool) {
 func plateau(l *leg) (rate, peak float64) {
 	for _, f := range l.plain() {
 		var late []float64
-		rows := f.rates()
+		rows, counted := f.rows()
 		for i, r := range rows {
 			if r.Stop-r.Start < rowLength.Seconds()/2 {
 				continue
@@ -182,6 +182,9 @@ func plateau(l *leg) (rate, peak float64) {
 			}
 		}
 		if m, ok := stats.Median(late); ok {
+			if !counted {
+				m = min(m, f.rate) // a sender's rows have what its buffer took, too
+			}
 			rate = max(rate, m)
 		}
 	}

@@ -13,14 +13,19 @@ const piece = 1200
 
 // Write writes b whole, in pieces that pass everywhere.
 func Write(w io.Writer, b []byte) error {
-	for len(b) > piece {
-		if _, err := w.Write(b[:piece]); err != nil {
-			return err
-		}
-		b = b[piece:]
-	}
-	_, err := w.Write(b)
+	_, err := WriteSome(w, b)
 	return err
+}
+
+// WriteSome is Write that says how many bytes went before an error.
+func WriteSome(w io.Writer, b []byte) (n int, err error) {
+	for {
+		k, err := w.Write(b[n:min(n+piece, len(b))])
+		n += k
+		if err != nil || n >= len(b) {
+			return n, err
+		}
+	}
 }
 
 // Gate bounds how many of the other end's events are taken in: well above what a Forwarder sends,

@@ -39,6 +39,7 @@ type control struct {
 	cause error  // why this end closed the connection by itself
 
 	wmu      sync.Mutex
+	broken   atomic.Bool // breakWrite was called
 	stopOnce sync.Once
 }
 
@@ -224,7 +225,7 @@ func (c *control) send(b []byte, within time.Duration) error {
 // can follow it, so the connection is closed; readers of states are told that the peer
 // does not read.
 func (c *control) sendFrame(b []byte, within time.Duration) error {
-	err := c.send(b, within)
+	err := c.sendPatiently(b, within)
 	if err != nil {
 		c.mu.Lock()
 		if c.cause == nil && isNetTimeout(err) {
@@ -236,8 +237,37 @@ func (c *control) sendFrame(b []byte, within time.Duration) error {
 	return err
 }
 
-// breakWrite makes a write that is under way fail.
-func (c *control) breakWrite() { _ = c.nc.SetWriteDeadline(time.Unix(1, 0)) }
+// sendPatiently writes b whole. A peer that itself was heard within the given time is not
+// gone: a load of our own that fills the path (a policer drops what is above its rate, this
+// connection's segments too) may hold a frame up for longer. Ten times as long is enough.
+func (c *control) sendPatiently(b []byte, within time.Duration) error {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	for start := time.Now(); ; {
+		now := time.Now()
+		if err := c.nc.SetWriteDeadline(now.Add(within)); err != nil {
+			return err
+		}
+		if c.broken.Load() {
+			c.breakWrite()
+		}
+		n, err := ext.WriteSome(c.nc, b)
+		if err == nil {
+			return nil
+		}
+		b = b[n:]
+		heard := time.Unix(0, c.lastRead.Load())
+		if !isNetTimeout(err) || c.broken.Load() || time.Since(heard) >= within || time.Since(start) >= 10*within {
+			return err
+		}
+	}
+}
+
+// breakWrite makes a write that is under way fail, and frames after it.
+func (c *control) breakWrite() {
+	c.broken.Store(true)
+	_ = c.nc.SetWriteDeadline(time.Unix(1, 0))
+}
 
 func (c *control) sendState(within time.Duration, states ...State) error {
 	b := make([]byte, len(states))

@@ -74,6 +74,34 @@ func TestControlPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
+// TestControlPeerThatIsHeard: a frame that is held up while the peer itself talks (our own load
+// drops this connection's segments) waits for longer, and arrives whole.
+func TestControlPeerThatIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		c := newControl(a, true, MaxResults, nil, nil)
+		defer c.close()
+		frame := AppendFrame(nil, FrameClient, []byte(`{"a":1}`))
+		got := make(chan []byte, 1)
+		go func() {
+			for _, x := range AppendDocument(nil, []byte(`{"a":1}`))[:6] { // for three seconds
+				time.Sleep(500 * time.Millisecond)
+				b.Write([]byte{x})
+			}
+			buf := make([]byte, len(frame))
+			io.ReadFull(b, buf)
+			got <- buf
+		}()
+		if err := c.sendFrame(frame, time.Second); err != nil {
+			t.Fatalf("send: %v", err)
+		}
+		if g := <-got; string(g) != string(frame) {
+			t.Errorf("arrived: %q", g)
+		}
+	})
+}
+
 // TestBudget: large messages of all connections share a bounded room, and give it back.
 func TestBudget(t *testing.T) {
 	docs := newBudget(1 << 20)
