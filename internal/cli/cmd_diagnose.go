@@ -331,9 +331,12 @@ func (e *env) diagnoseFacts(ctx context.Context, o *diagnoseOptions, host string
 
 // replayDiagnosis judges a stored document again.
 func (e *env) replayDiagnosis(o *diagnoseOptions) error {
-	data, err := os.ReadFile(o.replay)
-	if err == nil && o.replay == "-" {
+	var data []byte
+	var err error
+	if o.replay == "-" {
 		data, err = io.ReadAll(e.In)
+	} else {
+		data, err = os.ReadFile(o.replay)
 	}
 	if err != nil {
 		return usagef("--replay: %v", err)

@@ -8,6 +8,9 @@ import "github.com/fullbore-net/fullbore/result"
 func Compact(rep *result.Report) {
 	for _, run := range rep.Runs {
 		streams := len(run.Streams) > manyStreams
+		for i := range run.Sums {
+			streams = streams && run.Sums[i].Receiver != nil // else what each has acknowledged is needed
+		}
 		for i := range run.Rows {
 			r := &run.Rows[i]
 			if streams {

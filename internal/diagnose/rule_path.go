@@ -73,8 +73,12 @@ func saturated(l *leg) bool {
 
 // vanishedAt reports that the losses of a direction were gone at half the rate.
 func vanishedAt(l *leg) bool {
-	f := l.lossy()
-	return f != nil && l.lossesVanish(f)
+	if f := l.lossy(); f != nil && l.lossesVanish(f) {
+		return true
+	}
+	// One stream's losses come in few events; several at the same rate show them more often.
+	m := l.many()
+	return m != nil && l.flat() && l.lossesVanish(m)
 }
 
 func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result.Verdict {

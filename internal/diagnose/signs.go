@@ -99,7 +99,13 @@ func unqueued(c *Case, f *flow) bool {
 // of a line does that, since it is full before it drops. The typical packet waits less than for
 // one packet to be sent, and but for a burst at the start none waits longer.
 func delayless(c *Case, f *flow, burst bool) bool {
-	if f.rise == nil || f.rise.N < 20 || !unqueued(c, f) {
+	if f.rise == nil {
+		// Nothing answers probes (a plain peer): TCP's own round trips, and only where a burst
+		// that went through says that the line is faster.
+		typical, _, known := f.queue(c)
+		return burst && known && unqueued(c, f) && typical <= 0.0002+packetBits/max(f.wire(f.rate), 1)
+	}
+	if f.rise.N < 20 || !unqueued(c, f) {
 		return false
 	}
 	unit := packetBits / max(f.wire(f.rate), 1)
