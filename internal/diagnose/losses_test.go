@@ -213,3 +213,28 @@ func TestHalfIsLongEnough(t *testing.T) {
 		t.Errorf("%v", s.Plan.Duration)
 	}
 }
+
+// Others' traffic is what the interface carried and the test did not send, once more than what can
+// wait in buffers and behind holes.
+func TestForeignTraffic(t *testing.T) {
+	row := []float64{18, 18, 18, 18, 18, 18, 18, 18, 18, 18}
+	nic := []float64{20, 20, 20, 20, 20, 20, 20, 20, 20, 20}
+	for _, c := range []struct {
+		name string
+		rtt  float64
+		want float64
+	}{
+		{"a short path", 0.01, 2e6},
+		{"a long one: it was on the way", 0.5, 0},
+	} {
+		f := rowsOf(row, nic)
+		for i := range f.run.Rows {
+			f.run.Rows[i].Sums[0].Bytes = int64(row[i] * 1e6 * 0.2 / 8)
+		}
+		f.rttMean = c.rtt
+		_, foreign, known := foreignTraffic(f, result.Server)
+		if !known || foreign < 0.9*c.want || foreign > 1.2*c.want {
+			t.Errorf("%s: %v %v", c.name, foreign, known)
+		}
+	}
+}

@@ -168,9 +168,9 @@ func foreignTraffic(f *flow, e result.End) (all, foreign float64, known bool) {
 		return 0, 0, false
 	}
 	own = (f.wire(own) + 14*own/f.mss) * (1 + f.ratio)
-	// Reading and counting are a socket buffer apart at the ends of the time: an eighth of a
-	// second's worth is not anybody's.
-	slack := nic / time / 8
+	// Reading and counting are a socket buffer apart at the ends of the time, and behind a hole
+	// waits what came in a round trip: so much is not anybody's, at either end of it.
+	slack := nic / time * (0.125 + 2*max(f.rttMean, f.rttMin))
 	foreign = nic - own
 	if foreign < slack {
 		foreign = 0
