@@ -68,7 +68,7 @@ var ntttcpNotices = []Topic{
 	},
 	{
 		Word: "sender-shorter",
-		Text: "The sender ended before the receiver's time was over. Nothing is agreed without synchronising, so each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
+		Text: "The sender ended before the receiver's time was over, in good order: it is a fullbore that told what it counted, or does not synchronise. (An original Windows sender tells nothing: there an early end is the error peer-vanished.) Each end runs for its own time; the rate is over the time in which the sender was there, or over all of it where only silence tells (UDP).",
 		Do:   "Give both ends the same times (-t, -W, -C).",
 	},
 	{
