@@ -19,7 +19,7 @@ const bursty = 1.5
 func loss(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		f := l.lossy()
-		if f == nil || queuedAtHalf(c, l.find("half")) {
+		if f == nil || c.loopback() || queuedAtHalf(c, l.find("half")) { // over loopback there is no hop to lose anything
 			continue
 		}
 		stay := l.lossesStay(f)

@@ -1,0 +1,37 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fullbore-net/fullbore/internal/diagnose"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// TestSelfNamesTheProcessor judges diagnoses of "self" that a user without any privilege made, on a quiet
+// machine, with one core busy and with all: this host's CPU is the limit, with the core and its
+// share, and no network is blamed.
+func TestSelfNamesTheProcessor(t *testing.T) {
+	for _, name := range []string{"self-idle", "self-busy1", "self-busy2"} {
+		rep := load(t, "testdata/self/"+name+".json.gz")
+		vs := diagnose.Judge(diagnose.History(rep), rep.Facts)
+		if len(vs) == 0 || !diagnose.Conclusive(vs) {
+			t.Fatalf("%s: %+v", name, vs)
+		}
+		for _, v := range vs {
+			if v.Note {
+				t.Errorf("%s: a note about a path that is none: %s", name, v.Summary)
+				continue
+			}
+			if v.Code != diagnose.SenderCPU && v.Code != diagnose.ReceiverCPU {
+				t.Errorf("%s: %s: %s", name, v.Code, v.Summary)
+			}
+			if value(&v, "core") < 0 || value(&v, "busy") < 0.8 || !strings.Contains(v.Summary, "This host's CPU is the limit: core ") || !strings.Contains(v.Summary, "% busy") {
+				t.Errorf("%s: core %v, busy %v: %s", name, value(&v, "core"), value(&v, "busy"), v.Summary)
+			}
+			if v.Host != result.Client && v.Host != result.Server {
+				t.Errorf("%s: host %q", name, v.Host)
+			}
+		}
+	}
+}
