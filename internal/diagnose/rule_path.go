@@ -211,8 +211,8 @@ func shallow(c *Case) (out []result.Verdict) {
 			continue
 		}
 		most := max(best.rate, carried(c, l))
-		if most < (1+same)*one.rate || linear(l) {
-			continue // one stream fills it
+		if most < (1+same)*one.rate || linear(l) && steady(one) {
+			continue // one stream fills it, or each is held to the same
 		}
 		if bucketless(c, l) {
 			out = append(out, c.smallBucket(l, one, l.many()))
@@ -259,10 +259,11 @@ func bucketless(c *Case, l *leg) bool {
 	return m.rate >= (1+same)*one.rate && delayless(c, one, false) && delayless(c, m, false) && max(l.best().rate, carried(c, l)) <= (1+same)*m.rate
 }
 
-// linear reports that the sum grew with the number of streams.
+// linear reports that the sum grew with the number of streams, and no faster: a limit of each flow
+// gives no more than that.
 func linear(l *leg) bool {
 	one, m := l.one(), l.find("4")
-	return one != nil && m != nil && m.usable() && m.rate >= 0.75*float64(m.streams)*one.rate
+	return one != nil && m != nil && m.usable() && m.rate >= 0.75*float64(m.streams)*one.rate && m.rate <= (1+moved)*float64(m.streams)*one.rate
 }
 
 // steady reports a flow that kept its rate: the rows of its last half vary by little.

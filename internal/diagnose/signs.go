@@ -108,9 +108,13 @@ func delayless(c *Case, f *flow, burst bool) bool {
 	if f.rise.N < 20 || !unqueued(c, f) {
 		return false
 	}
-	unit := packetBits / max(f.wire(f.rate), 1)
-	noise := c.leg(f.dir).noise(c)
-	return f.rise.P50 <= 0.0002+unit/2 && (burst || f.rise.P95 <= 2*unit+0.0003+noise)
+	l := c.leg(f.dir)
+	fastest := f.rate
+	if b := l.best(); b != nil {
+		fastest = max(fastest, b.rate) // the bottleneck sends its packets no slower than that
+	}
+	unit := packetBits / max(f.wire(fastest), 1)
+	return f.rise.P50 <= 0.0002+unit/2 && (burst || f.rise.P95 <= 2*unit+l.noise(c))
 }
 
 // flat reports that several streams carry what one does.
