@@ -33,7 +33,8 @@ var short = []struct{ family, file string }{
 	{"diagnosis, nothing is wrong", "diagnose-clean-ipv6-80m-15ms"},
 	{"diagnosis, window", "diagnose-quick-window"},
 	{"diagnosis, loss", "diagnose-loss-1-ipv6"},
-	{"diagnosis, queue", "diagnose-quick-bloat"},
+	{"diagnosis, a clean path", "diagnose-quick-clean"},
+	{"diagnosis, much loss", "diagnose-quick-loss"},
 	{"diagnosis, a smaller MTU", "diagnose-small-mtu-1300-down"},
 	{"diagnosis, traffic beside it", "diagnose-competing-on-path"},
 }
