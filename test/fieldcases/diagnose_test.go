@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,54 +32,6 @@ func (b *bench) report(p *lab.Process, code int) *result.Report {
 		b.Fatalf("no document: %v\n%s%s", err, p.Stdout(), p.Stderr())
 	}
 	return rep
-}
-
-// F09: the diagnosis names the receiving host's socket, not the path. The server's program stands
-// still for a moment while UDP comes.
-func TestSocketLossDiagnosis(t *testing.T) {
-	t.Parallel()
-	b := pair(t)
-	srv := b.startCmd(b.net.Far, lab.Command{Args: []string{program, "serve", "--listen", ":" + port, "--no-ntttcp"}})
-	b.until("the server listens", func() bool {
-		ok, err := b.net.Far.Listening()
-		b.check(err)
-		return ok || ended(srv)
-	})
-	p := b.diagnose("--up", "--json", "--max-rate", "100M", "--most-streams", "4")
-	count := func(ns *lab.Namespace, name string) float64 {
-		c, err := ns.Counters()
-		b.check(err)
-		return float64(c[name])
-	}
-	// Probes are 100 a second at most; more is the stage of UDP.
-	last, at := 0.0, time.Now()
-	b.until("UDP flows", func() bool {
-		if ended(p) {
-			return true
-		}
-		if time.Since(at) < 100*time.Millisecond {
-			return false
-		}
-		now := count(b.net.Near, "Udp.OutDatagrams")
-		grown := now - last
-		last, at = now, time.Now()
-		return grown > 150 && grown < now
-	})
-	b.freeze(srv, 600*time.Millisecond)
-	rep := b.report(p, 0)
-	if dropped := count(b.net.Far, "Udp.RcvbufErrors"); dropped < 10 {
-		t.Fatalf("only %v datagrams were dropped at the socket: the condition was not made", dropped)
-	}
-	named := false
-	for _, v := range rep.Verdicts {
-		named = named || v.Code == "receive-socket-loss" && v.Host == result.Server
-		if strings.HasPrefix(v.Code, "loss-") || v.Code == "policer" || v.Code == "shallow-buffer" {
-			t.Errorf("the path is blamed: %s", v.Summary)
-		}
-	}
-	if !named {
-		t.Errorf("the receiver's socket is not named: %s", rep.Summary)
-	}
 }
 
 // F10: packets above 1300 bytes do not get through and nobody says so: the diagnosis does.
