@@ -44,6 +44,7 @@ unit: ## all packages, with the race detector, in random order
 
 interop: build ## whole programs against real peers
 	FULLBORE=$(CURDIR)/bin/fullbore $(GO) test -timeout 20m -p 1 ./test/...
+	@if [ -d dist/browser ]; then echo "pictures of the pages: dist/browser"; fi
 
 fuzz: ## each decoder for FUZZTIME
 	sh test/fuzz.sh $(FUZZTIME)

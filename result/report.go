@@ -31,6 +31,11 @@ type Stage struct {
 	Run   *int    `json:"run"`             // index in runs; nil = it could not begin
 	Pause float64 `json:"pause_s"`         // of silence before it
 	Err   *Error  `json:"error,omitempty"` // why it could not begin, or broke off
+
+	// Of a diagnosis: how the reasoning went on.
+	Showed   string   `json:"showed,omitempty"`    // what was seen, in a line
+	RuledIn  []string `json:"ruled_in,omitempty"`  // verdicts that it brought up or made surer, e.g. "receive-window, up: likely"
+	RuledOut []string `json:"ruled_out,omitempty"` // what does not stand after it, with the reason
 }
 
 // Facts are settings of a host that bear on what it can carry. nil = not known.

@@ -14,6 +14,8 @@ have jq || need="$need jq"
 have openssl || need="$need openssl"
 have ncat || need="$need ncat"
 have xmllint || need="$need libxml2-utils"
+have chromium || have chromium-browser || have google-chrome || need="$need chromium fonts-liberation"
+have npm || need="$need npm"
 if [ -n "${CI:-}" ] || [ -n "${FULLBORE_WINE:-}" ]; then
 	have wine64 || [ -x /usr/lib/wine/wine64 ] || need="$need wine64"
 	have x86_64-w64-mingw32-gcc || need="$need gcc-mingw-w64-x86-64"

@@ -41,6 +41,7 @@ type diagnoseOptions struct {
 	noStore            bool
 	viaWord            string
 	via                *via // nil = iperf3's protocol
+	report             string
 }
 
 const diagnoseLong = `Find out what limits the path to HOST: measure, change one thing, measure again, and
@@ -68,6 +69,7 @@ const diagnoseExample = `  fullbore diagnose self
   fullbore diagnose 192.0.2.2 --dry-run        what would be done, and how much traffic
   fullbore diagnose 192.0.2.2 --json > diagnosis.json
   fullbore diagnose --replay diagnosis.json    judge a stored one again
+  fullbore diagnose 192.0.2.2 --report out.html   a page to read, print and send
   fullbore diagnose 192.0.2.2 --expect path-full,link-full   exit code 1 when it is not that`
 
 func newDiagnoseCmd(e *env) *cobra.Command {
@@ -104,6 +106,7 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	f.StringArrayVar(&o.expect, "expect", nil, "codes of verdicts, separated by commas: exit code 1 unless the first verdict is one of them (repeatable: all must hold)")
 	f.StringVar(&o.facts, "facts", "", "host facts from a recorded tree or a document of doctor --json, instead of this host's")
 	f.StringVar(&o.replay, "replay", "", "judge a stored document of --json again; nothing is sent")
+	f.StringVar(&o.report, "report", "", "write the whole diagnosis to FILE.html, too: one page with evidence, plots and reasoning")
 	f.BoolVar(&o.json, "json", false, "print one JSON document: stages, runs, verdicts (schema: docs/schema/run-1.json, Report)")
 	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
 	f.BoolVar(&o.plainLines, "plain", false, "plain lines even on a terminal")
@@ -197,6 +200,9 @@ func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) 
 			}
 		}
 	}
+	if err := checkReport(o.report); err != nil {
+		return err
+	}
 	if o.replay != "" {
 		return e.replayDiagnosis(o)
 	}
@@ -252,6 +258,9 @@ func (e *env) closeDiagnosis(o *diagnoseOptions, view *diagnoseView, rep *result
 	code := runExit(fatal)
 	if fatal != nil && len(rep.Verdicts) > 0 && code != exitInterrupted {
 		code = exitBroken // what was measured is there
+	}
+	if err := e.writeReport(o.report, rep); err != nil {
+		return err
 	}
 	switch {
 	case o.json:

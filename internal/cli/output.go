@@ -22,6 +22,8 @@ import (
 // outputOptions choose how a measuring command shows its runs.
 type outputOptions struct {
 	json, stream, csv, plain, quiet bool
+
+	report string // file of the page; "" = none
 }
 
 func (o *outputOptions) addFlags(f *pflag.FlagSet) {
@@ -30,6 +32,7 @@ func (o *outputOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.csv, "csv", false, "print intervals and totals as CSV")
 	f.BoolVar(&o.plain, "plain", false, "plain lines even on a terminal")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "only the closing sentence")
+	f.StringVar(&o.report, "report", "", "write the result to FILE.html, too: one page with plots")
 }
 
 // output is the place where runs are shown. One is made per command.
@@ -58,6 +61,9 @@ func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*outp
 	}
 	if n > 1 {
 		return nil, usagef("give only one of --json, --json-stream, --csv, --plain, --quiet")
+	}
+	if err := checkReport(o.report); err != nil {
+		return nil, err
 	}
 	return &output{e: e, o: o, args: args, plans: plans, many: hosts > 1, kind: "test", together: conclude.Together}, nil
 }
@@ -165,6 +171,11 @@ func (e *env) canLive() bool {
 // Close prints what several runs say together: a sentence over both directions, a
 // table over several hosts.
 func (out *output) Close() error {
+	if out.o.report != "" && len(out.runs) > 0 {
+		if err := out.e.writeReport(out.o.report, out.all()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case out.o.json:
 		return out.document()
@@ -189,6 +200,11 @@ func (out *output) document() error {
 		}
 		return json.Write(out.e.Out, out.runs[0])
 	}
+	return json.WriteReport(out.e.Out, out.all())
+}
+
+// all is the report over the runs so far.
+func (out *output) all() *result.Report {
 	rep := &result.Report{
 		Schema: result.Schema, Kind: out.kind, Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
 		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: []result.Notice{},
@@ -208,7 +224,7 @@ func (out *output) document() error {
 			rep.Err = run.Err
 		}
 	}
-	return json.WriteReport(out.e.Out, rep)
+	return rep
 }
 
 // logger writes warnings of the inner works to stderr, without time stamps.

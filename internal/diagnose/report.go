@@ -37,6 +37,7 @@ func Fill(rep *result.Report, history []method.Done, facts *result.Facts) {
 			rep.Summary = "Broke off before a limit stood out: " + trimStop(rep.Err.Text) + "."
 		}
 	}
+	trace(rep, history, facts)
 }
 
 // undecided says of which directions no limit was found though one was of the other: whoever reads

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/render/csv"
+	"github.com/fullbore-net/fullbore/internal/render/html"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3json"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3text"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
@@ -65,6 +66,9 @@ var Outputs = []Output{
 			c.Finish(r)
 			return c.Err()
 		}}
+	}},
+	{"html", "one page with plots", false, func(w io.Writer, _ Options) View {
+		return &folded{end: func(_ result.Sink, r *result.Run) error { return html.Write(w, r) }}
 	}},
 	{"iperf3", "what iperf3 prints", true, func(w io.Writer, o Options) View {
 		return iperf3text.New(w, iperf3text.Options{Release: o.Release, Verbose: o.Verbose, Err: o.Err})

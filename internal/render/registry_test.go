@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 		seen[o.Name] = true
 	}
 	_, err := render.Find("xml")
-	if err == nil || err.Error() != `no output "xml"; there are plain, json, json-stream, csv, iperf3, iperf3-json, iperf3-stream, ntttcp, ntttcp-xml, ntttcp-json, ntttcp-windows, ntttcp-windows-xml` {
+	if err == nil || err.Error() != `no output "xml"; there are plain, json, json-stream, csv, html, iperf3, iperf3-json, iperf3-stream, ntttcp, ntttcp-xml, ntttcp-json, ntttcp-windows, ntttcp-windows-xml` {
 		t.Error(err)
 	}
 	if err := render.Print(&bytes.Buffer{}, "xml", &result.Run{}, render.Options{}); err == nil {

@@ -1,0 +1,179 @@
+package html
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fullbore-net/fullbore/internal/render/svg"
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// hostTable lays both ends' facts side by side.
+type hostTable struct {
+	Client, Server string
+	Rows           []hostRow
+}
+
+// hostRow is one fact. "" = not known.
+type hostRow struct {
+	Name, Client, Server string
+	Differs              bool
+}
+
+// compare makes the table of what is known of either end; nil when nothing is.
+func compare(rep *result.Report) *hostTable {
+	if len(rep.Runs) == 0 {
+		return nil
+	}
+	t := &hostTable{Client: endName(rep, result.Client), Server: endName(rep, result.Server)}
+	var hosts [2]*result.Host
+	var control [2]string
+	for _, r := range rep.Runs {
+		for i, e := range []result.End{result.Client, result.Server} {
+			if h := r.Hosts.Of(e); h != nil && (hosts[i] == nil || hosts[i].NIC == nil && h.NIC != nil) {
+				hosts[i] = h
+			}
+			if c := r.CPU.Of(e); c != nil && control[i] == "" {
+				control[i] = c.Congestion
+			}
+		}
+	}
+	add := func(name string, of func(*result.Host) string) {
+		var v [2]string
+		for i, h := range hosts {
+			if h != nil {
+				v[i] = clean(of(h))
+			}
+		}
+		t.row(name, v[0], v[1])
+	}
+	add("name", func(h *result.Host) string { return h.Name })
+	if t.Rows != nil {
+		t.Rows[0].Differs = false // names do
+	}
+	add("program", func(h *result.Host) string {
+		if h.Tool == nil {
+			return ""
+		}
+		return strings.TrimSpace(h.Tool.Name + " " + h.Tool.Version)
+	})
+	add("system", func(h *result.Host) string { return strings.TrimSpace(h.OS + " " + h.Release) })
+	add("processor", func(h *result.Host) string { return h.CPUModel })
+	add("cores", func(h *result.Host) string { return count(h.Cores) })
+	add("clock rate", func(h *result.Host) string {
+		if h.MHz == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d MHz", *h.MHz)
+	})
+	add("memory", func(h *result.Host) string {
+		if h.Memory == nil {
+			return ""
+		}
+		return units.ByteSize(*h.Memory).IEC()
+	})
+	add("virtual machine", func(h *result.Host) string { return h.Virtual })
+	add("clock source", func(h *result.Host) string { return h.Clock })
+	nic := func(name string, of func(*result.NIC) string) {
+		add(name, func(h *result.Host) string {
+			if h.NIC == nil {
+				return ""
+			}
+			return of(h.NIC)
+		})
+	}
+	nic("interface", func(n *result.NIC) string { return strings.TrimSpace(n.Name + " " + n.Model) })
+	nic("driver", func(n *result.NIC) string { return strings.TrimSpace(n.Driver + " " + n.Firmware) })
+	nic("link speed", func(n *result.NIC) string {
+		if n.SpeedBPS == nil {
+			return "does not tell"
+		}
+		return strings.TrimSpace(svg.BitRate.Format(float64(*n.SpeedBPS)) + " " + n.Duplex)
+	})
+	nic("MTU", func(n *result.NIC) string { return count(n.MTU) })
+	nic("queues", func(n *result.NIC) string {
+		if n.Queues == nil {
+			return ""
+		}
+		return count(*n.Queues)
+	})
+	t.row("congestion control used", clean(control[0]), clean(control[1]))
+	for _, r := range settings(rep.Facts) {
+		t.row(r.Name, r.Client, "")
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t
+}
+
+func (t *hostTable) row(name, client, server string) {
+	if client == "" && server == "" {
+		return
+	}
+	t.Rows = append(t.Rows, hostRow{name, client, server, client != "" && server != "" && client != server && name != "interface"})
+}
+
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// settings are the facts that only the diagnosing host tells.
+func settings(f *result.Facts) (out []hostRow) {
+	if f == nil {
+		return nil
+	}
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, hostRow{Name: name, Client: clean(value)})
+		}
+	}
+	three := func(v *[3]int64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
+	}
+	number := func(v *int64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprint(*v)
+	}
+	yes := func(v *bool) string {
+		switch {
+		case v == nil:
+			return ""
+		case *v:
+			return "on"
+		}
+		return "off"
+	}
+	add("tcp_rmem", three(f.TCPRead))
+	add("tcp_wmem", three(f.TCPWrite))
+	add("rmem_max", number(f.CoreRead))
+	add("wmem_max", number(f.CoreWrite))
+	add("receive buffer tuning", yes(f.Moderate))
+	add("window scaling", yes(f.Scaling))
+	add("selective acknowledgements", yes(f.SACK))
+	add("TCP timestamps", yes(f.Timestamps))
+	add("congestion control by default", f.Congestion)
+	add("autotuning level", f.Autotuning)
+	add("forwards packets", yes(f.Forwarding))
+	add("kind of interface", f.Kind)
+	if f.Quota != nil {
+		add("processor quota", svg.Plain.Format(*f.Quota)+" processors")
+	}
+	if f.Conntrack != nil {
+		add("connection table full to", svg.Share.Format(*f.Conntrack))
+	}
+	add("frequency governor", f.Governor)
+	if f.Recorded && len(out) > 0 {
+		out = append(out, hostRow{Name: "these settings are", Client: "recorded facts, of another machine"})
+	}
+	return out
+}
