@@ -134,8 +134,9 @@ type UDPInterval struct {
 // Probes is what a probe stream measured (`fullbore delay`, latency under load). Times
 // in seconds. A field that needs the other end's help is nil with a plain iperf3 peer.
 type Probes struct {
-	Kind      string     `json:"kind"`    // "udp-echo", "udp-test", "tcp-rr", "tcp-connect"
-	Profile   string     `json:"profile"` // "voice" (20 ms), "1ms", or the spacing
+	Kind      string     `json:"kind"`          // "udp-echo", "udp-class" (beside them, in another class), "udp-test", "tcp-rr", "tcp-connect"
+	TOS       int        `json:"tos,omitempty"` // whole TOS byte that they were sent, and answered, with
+	Profile   string     `json:"profile"`       // "voice" (20 ms), "1ms", or the spacing
 	Spacing   float64    `json:"spacing_s"`
 	Size      int        `json:"payload_bytes"`
 	Sent      int64      `json:"sent"`

@@ -294,16 +294,28 @@ type TCPSummary struct {
 	BusyShare   *float64 `json:"busy_share,omitempty"`
 	RwndShare   *float64 `json:"rwnd_limited_share,omitempty"`
 	SndbufShare *float64 `json:"sndbuf_limited_share,omitempty"`
+	// SYN is what opened the connection as it arrived; nil = this end dialled, or the kernel kept
+	// none. What the other end sent may have been changed on the way.
+	SYN *SYN `json:"syn,omitempty"`
+}
+
+// SYN is the options of a TCP connection's first segment.
+type SYN struct {
+	MSS         int  `json:"mss_bytes"`    // largest segment that its sender takes; 0 = not said
+	WindowScale bool `json:"window_scale"` // windows above 64 KiB are offered
+	SACK        bool `json:"sack"`         // selective acknowledgements are offered
+	Timestamps  bool `json:"timestamps"`   // timestamps are offered
 }
 
 // TCPInfo is one reading of the kernel's TCP_INFO. Cumulative fields count from the
 // connection's start. nil = the kernel does not have it.
 type TCPInfo struct {
-	MSS           int64    `json:"mss_bytes"`      // tcpi_snd_mss
-	PMTU          int64    `json:"pmtu_bytes"`     // tcpi_pmtu
-	Cwnd          int64    `json:"cwnd_bytes"`     // snd_cwnd × snd_mss
-	Ssthresh      *int64   `json:"ssthresh_bytes"` // nil = infinite
-	SndWnd        *int64   `json:"snd_wnd_bytes"`  // Linux 5.4
+	MSS           int64    `json:"mss_bytes"`                      // tcpi_snd_mss
+	PMTU          int64    `json:"pmtu_bytes"`                     // tcpi_pmtu
+	AdvMSS        int64    `json:"advertised_mss_bytes,omitempty"` // tcpi_advmss: what this end announced; 0 = not told
+	Cwnd          int64    `json:"cwnd_bytes"`                     // snd_cwnd × snd_mss
+	Ssthresh      *int64   `json:"ssthresh_bytes"`                 // nil = infinite
+	SndWnd        *int64   `json:"snd_wnd_bytes"`                  // Linux 5.4
 	RcvSpace      int64    `json:"rcv_space_bytes"`
 	RTT           int64    `json:"rtt_us"`
 	RTTVar        int64    `json:"rttvar_us"`

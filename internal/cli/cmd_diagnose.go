@@ -98,6 +98,7 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")
 	f.StringVarP(&p.Congestion, "cc", "C", "", "congestion control of all streams (default: the systems' own)")
+	f.IntVar(&p.ClientPort, "cport", 0, "first local port of the streams of every stage, so that a balancer on the way treats them alike (default: the system's choice)")
 	f.IntVar(&o.most, "most-streams", 64, "never more streams than this")
 	f.Var(sizeFlag{&o.maxBytes}, "max-bytes", "stop when so many payload bytes have moved, all stages together")
 	f.Var(rateFlag{&o.maxRate}, "max-rate", "never go above this rate")
@@ -143,6 +144,9 @@ func (o *diagnoseOptions) planner(facts *result.Facts) diagnose.Planner {
 func (o *diagnoseOptions) complete(p plan.Plan) plan.Plan {
 	b := &o.plan
 	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
+	if p.ClientPort == 0 {
+		p.ClientPort = b.ClientPort
+	}
 	p.ConnectTimeout, p.Queue = b.ConnectTimeout, b.Queue
 	o.peerFlags.apply(&p)
 	if o.via != nil {

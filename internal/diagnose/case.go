@@ -388,7 +388,7 @@ func (l *leg) best() *flow {
 	var best *flow
 	for i := range l.flows {
 		f := &l.flows[i]
-		if f.usable() && !strings.HasPrefix(f.name, "both") && (best == nil || f.rate > best.rate) {
+		if f.usable() && !strings.HasPrefix(f.name, "both") && f.run.Test.TOS == 0 && (best == nil || f.rate > best.rate) {
 			best = f
 		}
 	}

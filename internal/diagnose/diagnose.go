@@ -53,23 +53,29 @@ const (
 	Reordering    = "reordering"
 	Competing     = "competing-traffic"
 	ControlUnfit  = "congestion-control-unfit"
+	ClassStarved  = "class-starved"
+	ECMP          = "ecmp-imbalance"
 	Inconclusive  = "inconclusive"
 )
 
 // Codes of the verdicts: notes.
 const (
-	StandingQueue = "standing-queue"
-	Asymmetric    = "asymmetric"
-	SmallMTU      = "small-mtu"
-	SocketLoss    = "receive-socket-loss"
-	LinkSlow      = "link-negotiated-low"
-	HalfDuplex    = "half-duplex"
-	SingleQueue   = "single-queue"
-	Steal         = "stolen-time"
-	Wireless      = "wireless"
-	SameMachine   = "same-machine"
-	Forwarder     = "forwarding-host"
-	BothWays      = "both-ways-shortfall"
+	StandingQueue  = "standing-queue"
+	Asymmetric     = "asymmetric"
+	SmallMTU       = "small-mtu"
+	SocketLoss     = "receive-socket-loss"
+	LinkSlow       = "link-negotiated-low"
+	HalfDuplex     = "half-duplex"
+	SingleQueue    = "single-queue"
+	Steal          = "stolen-time"
+	Wireless       = "wireless"
+	SameMachine    = "same-machine"
+	Forwarder      = "forwarding-host"
+	BothWays       = "both-ways-shortfall"
+	LAGCollision   = "lag-collision"
+	SharedMedium   = "shared-medium"
+	TCPSplit       = "tcp-split"
+	OptionsAltered = "tcp-options-altered"
 
 	LoadedDelay    = "latency-under-load"
 	Unsteady       = "unsteady"
@@ -113,13 +119,19 @@ var rules = []rule{
 	{LossRandom, loss},
 	{ControlUnfit, controlUnfit},
 	{Policer, police},
+	{ClassStarved, classStarved},
+	{ECMP, ecmp},
 	{PerFlow, perFlow},
+	{PerFlow, bundle},
 	{Competing, competing},
 	{ShallowBuffer, shallow},
 	{PathFull, full},
 	{StandingQueue, standingQueue},
 	{Asymmetric, asymmetric},
 	{BothWays, bothWays},
+	{LAGCollision, collision},
+	{TCPSplit, tcpSplit},
+	{OptionsAltered, optionsAltered},
 	{Firewall, udpBlocked},
 	{SocketLoss, socketLoss},
 	{SmallMTU, smallMTU},
@@ -261,8 +273,8 @@ func weaker(a, b string) string {
 func Codes() []string {
 	return []string{
 		LinkFull, PathFull, ReceiveWindow, SendBuffer, Autotuning, ScalingLost, SenderCPU, ReceiverCPU, LossRandom, LossBursty, ShallowBuffer,
-		Policer, Shaper, PerFlow, RateLimited, Application, MTUHole, Firewall, Outage, Reordering, Competing, ControlUnfit, Inconclusive,
-		StandingQueue, Asymmetric, SmallMTU, SocketLoss, LinkSlow, HalfDuplex, SingleQueue, Steal, Wireless, SameMachine, Forwarder, BothWays,
+		Policer, Shaper, PerFlow, RateLimited, Application, MTUHole, Firewall, Outage, Reordering, Competing, ControlUnfit, ECMP, ClassStarved, Inconclusive,
+		StandingQueue, Asymmetric, SmallMTU, SocketLoss, LinkSlow, HalfDuplex, SingleQueue, Steal, Wireless, SameMachine, Forwarder, BothWays, LAGCollision, SharedMedium, TCPSplit, OptionsAltered,
 		LoadedDelay, Unsteady, ToolLimit, OldPeer, Translated, MTUDiffers, SpeedDiffers, CoresDiffer, VersionsDiffer, ControlDiffers,
 		OffloadOff, BacklogDropped, SmallRing, Distance, TableFull, SlowClock, EmulatedCard, SameHypervisor,
 	}

@@ -65,6 +65,9 @@ const idealShare = 0.95
 // saturated reports that the last doubling of streams gained nothing.
 func saturated(l *leg) bool {
 	a, b := l.find("4"), l.find("16")
+	if b == nil {
+		b = l.find("ports") // sixteen, too
+	}
 	if c := l.find("64"); c != nil && b != nil {
 		a, b = b, c
 	}

@@ -8,6 +8,8 @@ var tcpFields = []Topic{
 	{Word: "min_rtt_us", In: []string{"TCPSummary", "TCPInfo"}, Unit: "microseconds", Text: "In a summary: smallest smoothed round-trip time at the end of an interval. In a reading: smallest round trip the kernel saw lately, close to that of the empty path.", Source: "tcpi_rtt; tcpi_min_rtt (Linux 4.6)"},
 	{Word: "mean_rtt_us", In: []string{"TCPSummary"}, Unit: "microseconds", Text: "Mean of the round-trip times read at the ends of the intervals, cut to whole microseconds as iperf3 does."},
 	{Word: "reorder", In: []string{"TCPSummary"}, Unit: "events", Text: "Times that data was seen to arrive out of order.", Source: "tcpi_reord_seen (Linux 4.19)", Do: "Packets of one stream take several paths, or a retry on a link overtakes: TCP may take it for loss."},
+	{Word: "syn", In: []string{"TCPSummary"}, Text: "The options of the SYN that opened the connection, as it arrived at the end that accepted it. Something on the way may have changed them.", Source: "TCP_SAVED_SYN (Linux 4.2)", See: []string{"tcp-options-altered"}},
+	{Word: "advertised_mss_bytes", In: []string{"TCPInfo"}, Unit: "bytes", Text: "Largest segment that this end announced it takes, less the 12 bytes of timestamps where those are in use.", Source: "tcpi_advmss", Do: "Compare with syn.mss_bytes of the other end: less there means that something on the way clamps it.", See: []string{"tcp-options-altered"}},
 	{Word: "last", In: []string{"TCPSummary"}, Text: "The reading at the end of the measured time."},
 	{
 		Word: "busy_share", In: []string{"TCPSummary"}, Unit: "share, 0..1",
@@ -47,7 +49,7 @@ var tcpFields = []Topic{
 	{Word: "segments_out", In: []string{"TCPInfo"}, Unit: "segments", Text: "Sent since the connection began, acknowledgements and repetitions included.", Source: "tcpi_segs_out (Linux 4.2)"},
 	{Word: "segments_in", In: []string{"TCPInfo"}, Unit: "segments", Text: "Received since the connection began.", Source: "tcpi_segs_in (Linux 4.2)"},
 	{Word: "ecn", In: []string{"TCPInfo"}, Text: "Explicit congestion notification was agreed on.", Source: "TCPI_OPT_ECN; RFC 3168"},
-	{Word: "sack", In: []string{"TCPInfo", "Facts"}, Text: "Selective acknowledgements were agreed on.", Source: "TCPI_OPT_SACK; RFC 2018", Do: "If false on a path between modern systems, a middlebox strips TCP options."},
-	{Word: "window_scale", In: []string{"TCPInfo"}, Unit: "bits: send, receive", Text: "Shift of the window field in each direction. 0 and 0: no window above 64 KiB.", Source: "tcpi_snd_wscale, tcpi_rcv_wscale; RFC 7323", Do: "0 on a path between modern systems: a middlebox strips the option, or net.ipv4.tcp_window_scaling is off.", See: []string{"window-scaling"}},
-	{Word: "timestamps", In: []string{"TCPInfo", "Facts"}, Text: "Timestamps were agreed on; they take 12 bytes of each packet.", Source: "TCPI_OPT_TIMESTAMPS; RFC 7323"},
+	{Word: "sack", In: []string{"TCPInfo", "Facts", "SYN"}, Text: "Selective acknowledgements were agreed on; in a SYN: offered.", Source: "TCPI_OPT_SACK; RFC 2018", Do: "If false on a path between modern systems, a middlebox strips TCP options."},
+	{Word: "window_scale", In: []string{"TCPInfo", "SYN"}, Unit: "bits: send, receive", Text: "Shift of the window field in each direction. 0 and 0: no window above 64 KiB. In a SYN: true when the option is there.", Source: "tcpi_snd_wscale, tcpi_rcv_wscale; RFC 7323", Do: "0 on a path between modern systems: a middlebox strips the option, or net.ipv4.tcp_window_scaling is off.", See: []string{"window-scaling"}},
+	{Word: "timestamps", In: []string{"TCPInfo", "Facts", "SYN"}, Text: "Timestamps were agreed on (in a SYN: offered); they take 12 bytes of each packet.", Source: "TCPI_OPT_TIMESTAMPS; RFC 7323"},
 }

@@ -52,6 +52,9 @@ func Listen(ctx context.Context, network string, addr netip.AddrPort, o Options)
 	if err != nil {
 		return nil, err
 	}
+	if rc, err := l.SyscallConn(); err == nil {
+		_ = rc.Control(keepSYN)
+	}
 	return l, nil
 }
 

@@ -107,6 +107,7 @@ func decodeLinux(b []byte) result.TCPInfo {
 		ti.Ssthresh = r.keep(uint64(s), max(ti.MSS, 1))
 	}
 	ti.Cwnd = times(uint64(r.u32(80)), ti.MSS)
+	ti.AdvMSS = r.u32(84)
 	ti.Reordering, ti.RcvSpace, ti.Retransmits = r.u32(88), r.u32(96), r.u32(100)
 	if r.has(104, 8) && binary.NativeEndian.Uint64(b[104:]) != math.MaxUint64 {
 		ti.PacingRate = r.opt64(104, 8)

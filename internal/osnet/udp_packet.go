@@ -96,6 +96,17 @@ func (p *PacketConn) Write(b []byte, to netip.AddrPort, from netip.Addr) (int, e
 	return p.write(b, to, room[:p.sourceFor(room[:], to, from)/8])
 }
 
+// WriteClass is Write with a traffic class byte (DSCP × 4), where the system can set it for one
+// datagram; else it goes without.
+func (p *PacketConn) WriteClass(b []byte, to netip.AddrPort, from netip.Addr, class uint8) (int, error) {
+	var room [controlWords]uint64
+	n := p.sourceFor(room[:], to, from)
+	if class != 0 {
+		n += classControl(room[n/8:], class, to.Addr().Unmap().Is4())
+	}
+	return p.write(b, to, room[:n/8])
+}
+
 // sourceFor builds the control message that makes from the source, in control, and
 // returns its length in bytes, 0 for none. Both addresses must be of one family.
 func (p *PacketConn) sourceFor(control []uint64, to netip.AddrPort, from netip.Addr) int {

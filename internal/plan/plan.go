@@ -85,6 +85,9 @@ type Probe struct {
 	Profile string        `json:"profile,omitempty"` // name shown: "voice", "1ms"
 	// Idle: nothing but probes; the test has no streams. Else they run beside the load.
 	Idle bool `json:"idle,omitempty"`
+	// Classes are TOS bytes of further probes beside the load, each each ClassSpacing: does a class
+	// starve while another does not? At most 3.
+	Classes []int `json:"classes,omitempty"`
 	// TCP: request and response over a TCP connection, back to back, and connect times.
 	TCP bool `json:"tcp,omitempty"`
 }
@@ -201,6 +204,8 @@ const (
 const (
 	MinProbe        = 44
 	MinProbeSpacing = time.Millisecond
+	MaxClasses      = 3
+	ClassSpacing    = 20 * time.Millisecond
 )
 
 // Time limits of iperf3 3.21.
@@ -325,6 +330,7 @@ func (p Plan) Validate() error {
 			least = 1
 		}
 		bad(pr.Spacing < MinProbeSpacing || pr.Spacing > time.Minute, "probe.spacing", pr.Spacing, "must be 1 ms … 1 min")
+		bad(len(pr.Classes) > MaxClasses || slices.ContainsFunc(pr.Classes, func(c int) bool { return c < 1 || c > 255 || c&3 != 0 }), "probe.classes", pr.Classes, fmt.Sprintf("must be at most %d of 4…252, multiples of 4", MaxClasses))
 		bad(pr.Size < least || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", least, MaxUDPBlock))
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")

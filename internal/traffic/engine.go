@@ -138,6 +138,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 		return nil, err
 	}
 	e.setRate(cfg.Bitrate)
+	e.readSYNs()
 	return e, nil
 }
 

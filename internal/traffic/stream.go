@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
+
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // stream is one flow's state. The counter and the claim belong to its worker, the
@@ -38,6 +40,7 @@ type stream struct {
 	base, prev mark
 	drained    int64 // ns since t0
 	sum        summary
+	syn        *result.SYN // that opened the connection, where this end accepted it; nil = not known
 	carry      int64    // UDP: loss of earlier rows that turned out to be none, not above 0
 	last       *reading // taken when the direction stopped
 	called     int64    // calls until the last row

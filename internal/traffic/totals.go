@@ -207,7 +207,21 @@ func (s *stream) summarise(base kernel, last reading, seconds float64, final boo
 	if !final || sum.n == 0 {
 		sum.add(last)
 	}
-	return sum.result(base, last, seconds)
+	out := sum.result(base, last, seconds)
+	if out != nil {
+		out.SYN = s.syn
+	}
+	return out
+}
+
+// readSYNs keeps what opened the connections: the kernel gives it out once.
+func (e *Engine) readSYNs() {
+	if e.udp() || e.thin() {
+		return
+	}
+	for _, s := range e.streams {
+		s.syn, _ = s.Conn.SavedSYN() // without it less can be told
+	}
 }
 
 // congestion is the algorithm of the last flow, "" when none is known.

@@ -25,6 +25,7 @@ const (
 	FeatureToken  = "token"  // streams from another address are proved, frame 0x4a
 	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
 	FeatureProbe  = "probe"  // the server answers probe datagrams
+	FeatureClass  = "class"  // probes name the class of their answers, and a test may have several streams of them
 	FeaturePing   = "ping"   // the server answers round trips over TCP
 )
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -209,6 +210,7 @@ type echoWork struct {
 	p    *probe.Prober
 	conn *probeConn
 	ran  bool
+	lane uint8
 }
 
 func (w *echoWork) run(ctx context.Context) error {
@@ -217,6 +219,9 @@ func (w *echoWork) run(ctx context.Context) error {
 }
 
 func (w *echoWork) figures(remote *probe.Counts) ([]*result.Probes, []result.Notice) {
+	if w.lane > 0 {
+		remote = nil // the results tell of the first stream only
+	}
 	return []*result.Probes{w.p.Result(remote)}, w.p.Notices(remote)
 }
 
@@ -228,6 +233,12 @@ func (w *echoWork) close() {
 
 // newEcho opens the socket of a probe stream that lasts d; 0 = until it is stopped.
 func (r *clientRun) newEcho(ctx context.Context, d time.Duration) (*echoWork, error) {
+	return r.newLane(ctx, d, 0)
+}
+
+// newLane is newEcho for one of the test's probe streams: the first, or from 1 on one of those
+// in other classes.
+func (r *clientRun) newLane(ctx context.Context, d time.Duration, lane int) (*echoWork, error) {
 	pr := r.p.Probe
 	var id probe.ID
 	var nonce probe.Nonce
@@ -244,6 +255,12 @@ func (r *clientRun) newEcho(ctx context.Context, d time.Duration) (*echoWork, er
 	if !r.wantsOnlyProbes() {
 		o.LocalPort, o.Window, o.FQRate = 0, 0, 0 // those are the streams'
 	}
+	kind, name, spacing, class := "", profileName(pr), pr.Spacing, uint8(0)
+	if lane > 0 {
+		o.TOS = pr.Classes[lane-1]
+		kind, spacing, class = "udp-class", plan.ClassSpacing, uint8(o.TOS)
+		name = fmt.Sprintf("class %d", o.TOS>>2)
+	}
 	conn, notices, err := osnet.Dial(ctx, "udp", r.addr, o)
 	r.out.notices(notices)
 	if err != nil {
@@ -256,19 +273,20 @@ func (r *clientRun) newEcho(ctx context.Context, d time.Duration) (*echoWork, er
 	}
 	mark := probe.HostMark(nonce)
 	p, err := probe.New(probe.Config{
-		Conn: pc, Test: id, Nonce: nonce, Profile: profileName(pr), Spacing: pr.Spacing, Size: pr.Size, Duration: d,
+		Conn: pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d,
+		Kind: kind, Class: class, Lane: uint8(lane),
 		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
 	})
 	if err != nil {
 		_ = pc.Close()
 		return nil, &result.Error{Code: "plan", Text: err.Error()}
 	}
-	return &echoWork{p: p, conn: pc}, nil
+	return &echoWork{p: p, conn: pc, lane: uint8(lane)}, nil
 }
 
-// beside is a probe stream that runs while a test's streams carry their load.
+// beside is the probe streams that run while a test's streams carry their load.
 type beside struct {
-	work   *echoWork
+	work   []*echoWork
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -289,11 +307,28 @@ func (r *clientRun) startBeside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	all := []*echoWork{work}
+	if r.hello.Has(ext.FeatureClass) {
+		for i := range r.p.Probe.Classes {
+			more, err := r.newLane(ctx, 0, i+1)
+			if err != nil {
+				for _, w := range all {
+					w.close()
+				}
+				return err
+			}
+			all = append(all, more)
+		}
+	}
 	bctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // an interrupted test still wants their end
-	b := &beside{work: work, cancel: cancel, ended: make(chan struct{})}
-	go func() { // ends with stop or abort, which wait for it
-		defer close(b.ended)
-		_ = work.run(bctx) // the cause is ours
+	b := &beside{work: all, cancel: cancel, ended: make(chan struct{})}
+	var running sync.WaitGroup
+	for _, w := range all {
+		running.Go(func() { _ = w.run(bctx) }) // ends with stop or abort, which wait for it; the cause is ours
+	}
+	go func() { // ends with them
+		running.Wait()
+		close(b.ended)
 	}()
 	r.beside = b
 	return nil
@@ -303,7 +338,9 @@ func (r *clientRun) startBeside(ctx context.Context) error {
 // more than once, and on nil.
 func (b *beside) stop() {
 	if b != nil {
-		b.work.p.Stop()
+		for _, w := range b.work {
+			w.p.Stop()
+		}
 		<-b.ended
 		b.cancel()
 	}
@@ -323,7 +360,9 @@ func (r *clientRun) emitBeside() {
 		return
 	}
 	r.beside.abort() // no-op when they were stopped
-	r.emitWork(r.beside.work)
+	for _, w := range r.beside.work {
+		r.emitWork(w)
+	}
 }
 
 func (r *clientRun) reportProbes(p *result.Probes) {

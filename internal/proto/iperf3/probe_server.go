@@ -36,7 +36,7 @@ func (p *probeServer) datagram(pc *osnet.PacketConn, b []byte, from netip.AddrPo
 	now := osnet.Monotonic()
 	received, kernel := monotonicOf(at, now)
 	if out := p.r.Answer(room[:0], b, from, probe.Arrival{Received: received, Now: now, Kernel: kernel}); out != nil {
-		_, _ = pc.Write(out, from, to) // what cannot be sent is lost, as on the way
+		_, _ = pc.WriteClass(out, from, to, probe.AnswerClass(b)) // what cannot be sent is lost, as on the way
 	}
 	return true
 }
@@ -234,7 +234,7 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 
 // features are those that this server can do for the client, for the hello.
 func (t *session) features() []string {
-	return slices.DeleteFunc(features(), func(f string) bool { return f == ext.FeatureProbe && t.desk == nil })
+	return slices.DeleteFunc(features(), func(f string) bool { return (f == ext.FeatureProbe || f == ext.FeatureClass) && t.desk == nil })
 }
 
 // probeWords are what a test's log line says of probes.

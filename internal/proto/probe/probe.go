@@ -53,6 +53,8 @@ type Request struct {
 	Test    ID
 	Seq     uint32 // from 1; each is answered at most once
 	Flags   uint16
+	Class   uint8 // traffic class byte that the answer is to have (DSCP × 4; the ECN bits are not heeded)
+	Lane    uint8 // which of the test's probe streams this is of; each has its own numbers and counts
 	Sent    int64 // T1, ns of the client's clock
 	Answers int64 // how many answers have come so far
 }
@@ -110,11 +112,22 @@ func PutRequest(b []byte, r Request, s *Signer) {
 	copy(b[4:], r.Test[:])
 	binary.BigEndian.PutUint32(b[20:], r.Seq)
 	binary.BigEndian.PutUint16(b[24:], r.Flags)
-	binary.BigEndian.PutUint16(b[26:], 0)
+	b[26], b[27] = r.Class, r.Lane
 	binary.BigEndian.PutUint64(b[28:], uint64(r.Sent))
 	binary.BigEndian.PutUint64(b[36:], uint64(r.Answers))
 	s.sign(b[:HeaderSize], tagRequest)
 }
+
+// AnswerClass is the traffic class byte of the answer to req, which a Responder has answered.
+func AnswerClass(req []byte) uint8 {
+	if len(req) < HeaderSize {
+		return 0
+	}
+	return req[26] &^ 3
+}
+
+// Lanes is how many probe streams a test may have at once.
+const Lanes = 4
 
 // IsRequest reports that b is for a Responder: a request or a proof.
 func IsRequest(b []byte) bool {
@@ -137,7 +150,7 @@ func ParseRequest(b []byte, s *Signer) (Request, bool) {
 	}
 	return Request{
 		Test: ID(b[4:12]), Seq: binary.BigEndian.Uint32(b[20:]), Flags: binary.BigEndian.Uint16(b[24:]),
-		Sent: int64(binary.BigEndian.Uint64(b[28:])), Answers: int64(binary.BigEndian.Uint64(b[36:])),
+		Class: b[26] &^ 3, Lane: b[27], Sent: int64(binary.BigEndian.Uint64(b[28:])), Answers: int64(binary.BigEndian.Uint64(b[36:])),
 	}, true
 }
 

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type Config struct {
 	Profile string        // name shown
 	Spacing time.Duration // between requests; at least 1 s / MaxRate
 	Size    int           // of a request, bytes; at least HeaderSize
+	Kind    string        // of the figures; "" = "udp-echo"
+	Class   uint8         // traffic class byte that the answers are to have
+	Lane    uint8         // which of the test's probe streams this is, from 0; below Lanes
 	// Duration ends the requests; 0 = Stop or ctx does.
 	Duration time.Duration
 	// Now is this host's monotonic clock, ns: the one of Conn's stamps.
@@ -90,6 +94,8 @@ func New(c Config) (*Prober, error) {
 		return nil, fmt.Errorf("probe: spacing %v: at most %d requests a second are answered", c.Spacing, MaxRate)
 	case c.Size < HeaderSize:
 		return nil, fmt.Errorf("probe: size %d: a request takes %d bytes", c.Size, HeaderSize)
+	case c.Lane >= Lanes:
+		return nil, fmt.Errorf("probe: stream %d: a test has at most %d", c.Lane, Lanes)
 	case c.Conn == nil || c.Now == nil:
 		return nil, errors.New("probe: no connection, or no clock")
 	}
@@ -172,7 +178,7 @@ func (p *Prober) request(b []byte) {
 	p.sent, p.lastSent = seq, now
 	p.ring[int(seq)%len(p.ring)] = outgoing{seq: seq, sent: now}
 	p.mu.Unlock()
-	PutRequest(b, Request{Test: p.c.Test, Seq: seq, Sent: now, Answers: answers}, p.signer)
+	PutRequest(b, Request{Test: p.c.Test, Seq: seq, Class: p.c.Class, Lane: p.c.Lane, Sent: now, Answers: answers}, p.signer)
 	err := p.c.Conn.Send(b)
 	if err == nil {
 		return
@@ -295,7 +301,7 @@ func (p *Prober) figures(remote *Counts, final bool) *result.Probes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := &result.Probes{
-		Kind: "udp-echo", Profile: p.c.Profile, Spacing: p.c.Spacing.Seconds(), Size: p.c.Size,
+		Kind: cmp.Or(p.c.Kind, "udp-echo"), TOS: int(p.c.Class), Profile: p.c.Profile, Spacing: p.c.Spacing.Seconds(), Size: p.c.Size,
 		Sent: int64(p.sent) - p.unproven, Answered: p.f.answered,
 	}
 	out.LostUp, out.LostDown = p.split(remote)

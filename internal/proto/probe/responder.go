@@ -68,7 +68,7 @@ func (r *Responder) Remove(id ID) Counts {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.counts
+	return t.lanes[0].counts
 }
 
 // Counts is what was seen of a test so far.
@@ -81,7 +81,7 @@ func (r *Responder) Counts(id ID) Counts {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.counts
+	return t.lanes[0].counts
 }
 
 // Answer returns what to send to from for the datagram req, nil = nothing. The answer is
@@ -143,10 +143,15 @@ type reflector struct {
 	peer       netip.Addr
 	proven     []netip.Addr // others that echoed a token; at most maxProven
 	signer     *Signer
-	seen       window
+	lanes      [Lanes]lane
 	answers    bucket
 	challenges bucket
-	counts     Counts
+}
+
+// lane is one of a test's probe streams. The first is the one whose counts the results tell.
+type lane struct {
+	seen   window
+	counts Counts
 }
 
 // maxProven is how many further addresses one test may use; the oldest makes room.
@@ -176,26 +181,27 @@ func (t *reflector) prove(a netip.Addr) {
 
 // answer counts request q of size bytes and answers it.
 func (t *reflector) answer(dst []byte, q Request, size int, at Arrival) []byte {
-	if q.Seq == 0 {
+	if q.Seq == 0 || q.Lane >= Lanes {
 		return nil
 	}
-	if !t.seen.first(q.Seq) {
-		t.counts.Duplicates++
+	l := &t.lanes[q.Lane]
+	if !l.seen.first(q.Seq) {
+		l.counts.Duplicates++
 		return nil
 	}
-	t.counts.Received++
+	l.counts.Received++
 	if !t.answers.take(at.Now) {
-		t.counts.Limited++
+		l.counts.Limited++
 		return nil
 	}
-	t.counts.Answered++
+	l.counts.Answered++
 	if q.Flags&FlagShort != 0 {
 		size = HeaderSize
 	}
 	dst = dst[:size]
 	clear(dst[HeaderSize:])
 	a := Answer{
-		Seq: q.Seq, Limited: uint16(min(t.counts.Limited, math.MaxUint16)), Received: at.Received, Sent: at.Now, Count: t.counts.Received,
+		Seq: q.Seq, Limited: uint16(min(l.counts.Limited, math.MaxUint16)), Received: at.Received, Sent: at.Now, Count: l.counts.Received,
 	}
 	if at.Kernel {
 		a.Flags = FlagKernel
