@@ -207,7 +207,7 @@ func standingQueue(c *Case) (out []result.Verdict) {
 func shallow(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, best, f := l.one(), l.best(), l.lossy()
-		if one == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || !unqueued(c, one) || policed(c, l) {
+		if one == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || !unqueued(c, one) || policed(c, l) || l.spread(c) {
 			continue
 		}
 		if !l.lossesVanish(f) && !(f != one && l.spared(f)) {

@@ -275,17 +275,8 @@ const mostMembers = 4
 func bundle(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, m := l.one(), l.many()
-		if one == nil || m == nil || !one.usable() || linear(l) || !saturated(l) || atTheEnds(c, l, one) || !steady(one) || policed(c, l) || c.loopback() {
-			continue
-		}
-		if _, _, differ := l.twoWays(); differ {
-			continue
-		}
-		if f := l.lossy(); f != nil && l.lossesStay(f) {
-			continue
-		}
-		n := math.Round(m.rate / one.rate)
-		if n < 2 || n > mostMembers || math.Abs(m.rate-n*one.rate) > bundleSlack*m.rate {
+		n := l.members(c)
+		if _, _, differ := l.twoWays(); differ || n == 0 || policed(c, l) || c.loopback() {
 			continue
 		}
 		v := draft(PerFlow, Likely, l, one, l.find("4"), l.scan())
@@ -309,3 +300,27 @@ func bundle(c *Case) (out []result.Verdict) {
 
 // bundleSlack is how far the sum may be off a whole multiple of one stream.
 const bundleSlack = 0.04
+
+// members is how many ways that are alike a direction seems to have, 0 when it has not: what
+// several streams carry, however many, is a whole multiple of what one does.
+func (l *leg) members(c *Case) float64 {
+	one, m := l.one(), l.many()
+	if one == nil || m == nil || !one.usable() || linear(l) || !saturated(l) || atTheEnds(c, l, one) || !steady(one) {
+		return 0
+	}
+	if f := l.lossy(); f != nil && l.lossesStay(f) {
+		return 0
+	}
+	n := math.Round(m.rate / one.rate)
+	if n < 2 || n > mostMembers || math.Abs(m.rate-n*one.rate) > bundleSlack*m.rate {
+		return 0
+	}
+	return n
+}
+
+// spread reports that flows take several ways: then probes beside a stream may have met another
+// queue than its own, and more streams carry more because there are more ways.
+func (l *leg) spread(c *Case) bool {
+	_, _, differ := l.twoWays()
+	return differ || l.members(c) > 0
+}
