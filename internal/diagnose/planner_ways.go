@@ -46,8 +46,8 @@ func (p Planner) ports(c *Case, l *leg) (out []*method.Step) {
 	return out
 }
 
-// chosen are the source ports that are tried alone: one of the slow ones and one of the fast
-// ones, or all of them. The slow one comes first, and then in turn.
+// chosen are the source ports that are tried alone: the slowest and the fastest one, or all of
+// them, a slow one and a fast one in turn.
 func (p Planner) chosen(scan *flow) []int {
 	ways := waysOf(scan)
 	slices.SortFunc(ways, func(a, b way) int { return a.port - b.port })
@@ -56,7 +56,7 @@ func (p Planner) chosen(scan *flow) []int {
 		return nil
 	}
 	if p.Budget.Name != "deep" {
-		return []int{slow[len(slow)/2].port, fast[len(fast)/2].port}
+		return []int{slow[0].port, fast[len(fast)-1].port} // between them competition decides, too
 	}
 	var out []int
 	for i := range max(len(slow), len(fast)) {
