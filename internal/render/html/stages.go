@@ -14,16 +14,15 @@ import (
 
 // stageView is a step of the method, or one run of a report without stages.
 type stageView struct {
-	Number            int
-	Name, Title, Why  string
-	Showed            string
-	In, Out           []string
-	Err               string
-	Plots             []plot
-	Facts             []tile // of the loss pattern
-	Quiet             string // what the plots leave out since there was none of it
-	Bearing           []string
-	hasRun, isFailure bool
+	Number           int
+	Name, Title, Why string
+	Showed           string
+	In, Out          []string
+	Err              string
+	Plots            []plot
+	Facts            []tile // of the loss pattern
+	Quiet            string // what the plots leave out since there was none of it
+	Bearing          []string
 }
 
 // mostPoints is how many points a line of a plot has at most; Thin keeps the extremes.
@@ -271,7 +270,13 @@ func (w *way) describe() string {
 		if w.run.Test.Transport == "udp" {
 			kind = "lost"
 		}
-		text += fmt.Sprintf("; %s %s", conclude.Grouped(int64(w.total)), kind)
+		counted := 0.0 // without the warm-up's, as the sums have it
+		for _, p := range w.again {
+			if p.X >= 0 {
+				counted += p.Y
+			}
+		}
+		text += fmt.Sprintf("; %s %s", conclude.Grouped(int64(counted)), kind)
 	}
 	var trips []float64
 	for _, p := range w.rtt {
