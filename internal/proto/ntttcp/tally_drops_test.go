@@ -27,8 +27,10 @@ func TestAccount(t *testing.T) {
 	y := newTally(schedule{}, 1, 0, nil, nil)
 	y.watch([]dropper{a, b, c})
 	for i, f := range []datagramFlow{
-		{0, netip.MustParseAddrPort("192.0.2.1:1")}, {1, netip.MustParseAddrPort("192.0.2.1:2")},
-		{1, netip.MustParseAddrPort("192.0.2.1:3")}, {2, netip.MustParseAddrPort("192.0.2.1:4")},
+		{0, netip.MustParseAddrPort("192.0.2.1:1")},
+		{1, netip.MustParseAddrPort("192.0.2.1:2")},
+		{1, netip.MustParseAddrPort("192.0.2.1:3")},
+		{2, netip.MustParseAddrPort("192.0.2.1:4")},
 	} {
 		y.addRun(f, result.Addr{}, 100, 10*(i+1))
 	}
