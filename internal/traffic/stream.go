@@ -41,9 +41,9 @@ type stream struct {
 	drained    int64 // ns since t0
 	sum        summary
 	syn        *result.SYN // that opened the connection, where this end accepted it; nil = not known
-	carry      int64    // UDP: loss of earlier rows that turned out to be none, not above 0
-	last       *reading // taken when the direction stopped
-	called     int64    // calls until the last row
+	carry      int64       // UDP: loss of earlier rows that turned out to be none, not above 0
+	last       *reading    // taken when the direction stopped
+	called     int64       // calls until the last row
 }
 
 // mark is one sample of a stream.
