@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -247,8 +248,36 @@ func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) 
 	if rep.Notices == nil {
 		rep.Notices = []result.Notice{}
 	}
+	if outcome.Err == nil && o.maxBytes == 0 && host != "self" {
+		outcome.History = append(outcome.History, e.measureSelf(ctx, r, view, events, outcome.History, facts)...)
+	}
 	diagnose.Fill(rep, outcome.History, facts)
 	return e.closeDiagnosis(o, view, rep)
+}
+
+// selfTime is how long this machine alone is measured.
+const selfTime = time.Second
+
+// measureSelf measures this machine alone where the path's rate is so high that the tool may be
+// what limits it (M-SELF). Without a server of its own there is nothing to compare with, and
+// nothing is said.
+func (e *env) measureSelf(ctx context.Context, r *runner.Runner, view *diagnoseView, events result.Sink, history []method.Done, facts *result.Facts) []method.Done {
+	step, worth := diagnose.SelfStep(history, facts, selfTime)
+	if !worth {
+		return nil
+	}
+	srv, err := e.startSelf(ctx)
+	if err != nil {
+		return nil
+	}
+	defer srv.stop()
+	return r.Drive(ctx, runner.Drive{
+		Method: method.Once(step), Complete: func(p plan.Plan) plan.Plan {
+			p.Host, p.Port = srv.host, srv.port
+			return p
+		},
+		Begin: view.begin, Events: events, End: view.end,
+	}).History
 }
 
 // closeDiagnosis prints the report and chooses the exit code.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fullbore-net/fullbore/internal/conclude/sample"
 	"github.com/fullbore-net/fullbore/internal/diagnose"
@@ -318,6 +319,29 @@ func TestToolLimit(t *testing.T) {
 		if v := find(vs, diagnose.ToolLimit); (v != nil) != c.said {
 			t.Errorf("%v: %+v", c.self, v)
 		}
+	}
+}
+
+// The stage itself is made where it can matter only.
+func TestSelfStep(t *testing.T) {
+	for _, c := range []struct {
+		rate float64
+		rtt  float64
+		want bool
+	}{{9e9, 0.0005, true}, {1e9, 0.0005, false}} {
+		up := sample.New()
+		up.Rates = sample.Flat(c.rate, 10)
+		s, worth := diagnose.SelfStep([]method.Done{idleStage(c.rtt), stage("up-1", up)}, nil, time.Second)
+		if worth != c.want || worth && (s.Plan.Streams != 1 || s.Plan.Duration != time.Second) {
+			t.Errorf("%v: %v, %+v", c.rate, worth, s)
+		}
+	}
+	gone := stage("up-4", sample.New())
+	gone.Err = &result.Error{Code: "connect", Text: "gone"}
+	fast := sample.New()
+	fast.Rates = sample.Flat(9e9, 10)
+	if _, worth := diagnose.SelfStep([]method.Done{stage("up-1", fast), gone}, nil, time.Second); worth {
+		t.Error("after the peer was lost")
 	}
 }
 

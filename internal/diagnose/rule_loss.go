@@ -124,7 +124,8 @@ func (c *Case) lossVerdict(l *leg, f *flow, stay bool) result.Verdict {
 		"look for errors where the path is copper, fibre or radio: ethtool -S DEV | grep -i -e err -e crc -e drop (Get-NetAdapterStatistics on Windows), at both ends and on every switch between",
 		"exchange cable and optic of the hop whose counter rises while this runs: "+c.again(l.dir, fmt.Sprintf("-b %s -t 60", roundedRate(f.rate/2))))
 	if v.Code == LossBursty {
-		v.Summary = fmt.Sprintf("%s: packets are lost in bursts (%s, %s) whatever the rate: errors or outages of a hop, not congestion; TCP gets %s.", c.way(l.dir), percent(ratio), pattern, rate(f.rate))
+		advise(&v, "where no counter of errors rises: look for what sends in bursts over the same hop, and for its queue's drops (tc -s qdisc; show interface … | include output drops)")
+		v.Summary = fmt.Sprintf("%s: packets are lost in bursts (%s, %s) whatever the rate: errors or outages of a hop, or bursts of others into a short buffer, not this load; TCP gets %s.", c.way(l.dir), percent(ratio), pattern, rate(f.rate))
 	} else {
 		v.Summary = fmt.Sprintf("%s: %s of the packets are lost at random, whatever the rate: errors of a hop, not congestion; TCP gets %s.", c.way(l.dir), percent(ratio), rate(f.rate))
 	}

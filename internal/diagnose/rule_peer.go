@@ -3,8 +3,11 @@ package diagnose
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -67,6 +70,30 @@ const selfTimes = 1.3
 // SelfWorth is from which rate on it is worth to ask what this machine reaches by itself,
 // bit/s: below it every machine that runs this program does.
 const SelfWorth = 2e9
+
+// SelfStep is the stage that asks what this machine carries by itself, over loopback, with as
+// many streams as were fastest; false where that tells nothing: far below what any machine does,
+// over loopback, or when the diagnosis could not go on. Whoever drives it gives it a server of
+// this machine in place of HOST.
+func SelfStep(history []method.Done, facts *result.Facts, each time.Duration) (method.Step, bool) {
+	c := NewCase(history, facts)
+	var best *flow
+	for _, l := range c.legs() {
+		if b := l.best(); b != nil && (best == nil || b.rate > best.rate) {
+			best = b
+		}
+	}
+	if best == nil || best.rate < SelfWorth || c.loopback() || Ended(history) != nil {
+		return method.Step{}, false
+	}
+	return method.Step{
+		Name: selfStage, Title: "this machine alone", Why: "what the tool reaches here without a path: near that the figure may be its own",
+		Plan: plan.Plan{
+			Direction: plan.Direction(result.Up), Streams: best.streams, Duration: each, Omit: 300 * time.Millisecond, Interval: rowLength,
+			Send: plan.SendCheapest, Receive: plan.Discard, RemoteDiscard: true,
+		},
+	}, true
+}
 
 // toolLimit: what this machine carries by itself, over loopback, is hardly more than was
 // measured (M-SELF): the figure may be the tool's, not the path's.

@@ -48,6 +48,12 @@ type Method interface {
 	Next(history []Done) (Step, bool)
 }
 
+// Once is the method of a single step.
+type Once Step
+
+// Next implements Method.
+func (o Once) Next(history []Done) (Step, bool) { return Step(o), len(history) == 0 }
+
 // Goodput is the receiver's rate of direction d in a run, payload bit/s; false where it is
 // not known.
 func Goodput(run *result.Run, d result.Direction) (float64, bool) {
