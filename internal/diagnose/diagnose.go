@@ -167,7 +167,7 @@ func Judge(history []method.Done, facts *result.Facts) []result.Verdict {
 			out = append(out, v)
 		}
 	}
-	out = merge(out)
+	out = merge(c.withoutPaths(out))
 	if !slices.ContainsFunc(out, func(v result.Verdict) bool { return !v.Note }) && c.measured() {
 		out = append(out, inconclusive(c))
 	}

@@ -66,27 +66,22 @@ func cpu(c *Case) (out []result.Verdict) {
 		if bound && !c.loopback() && filled(c, l) {
 			continue // busy, and yet the path is full
 		}
+		eliminated := false
 		if !bound && c.loopback() && !ownLimit(one) && !serverLimited(one) {
 			end, load, bound = loopbackCPU(one)
+			eliminated = !bound && c.bare() && !one.windowBound() && !one.bufferBound()
 		}
-		if !bound {
+		if !bound && !eliminated {
 			continue
 		}
-		out = append(out, c.cpuVerdict(l, one, end, load))
+		v := c.cpuVerdict(l, one, end, load)
+		if eliminated {
+			v.Certainty = weaker(v.Certainty, Likely)
+			say(&v, "no core was busy all the time: the ends take turns, and over loopback nothing else is between them")
+		}
+		out = append(out, v)
 	}
 	return out
-}
-
-// loopbackCPU picks the end whose worker was busier where some core was full.
-func loopbackCPU(f *flow) (result.End, float64, bool) {
-	core := hottest(f.run, result.Client)
-	if !core.known || core.busy < busyWorker {
-		return "", 0, false
-	}
-	if f.load[1] > f.load[0] {
-		return f.dir.Receiver(), f.load[1], true
-	}
-	return f.dir.Sender(), f.load[0], true
 }
 
 func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) result.Verdict {

@@ -35,3 +35,13 @@ func TestSelfNamesTheProcessor(t *testing.T) {
 		}
 	}
 }
+
+// A stream over loopback that leaves every core some time: several carry twice as much, it loses
+// now and then, and no queue stands. That looks like a policer, of which there is none.
+func TestSelfTakesTurns(t *testing.T) {
+	rep := load(t, "testdata/self/self-turns.json.gz")
+	vs := diagnose.Judge(diagnose.History(rep), rep.Facts)
+	if len(vs) != 1 || vs[0].Code != diagnose.SenderCPU || vs[0].Certainty != diagnose.Likely || !strings.Contains(strings.Join(vs[0].Evidence, "\n"), "no core was busy all the time") {
+		t.Fatalf("%+v", vs)
+	}
+}

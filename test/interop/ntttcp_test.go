@@ -126,7 +126,7 @@ func TestServeBoth(t *testing.T) {
 				bytes[r.Protocol] += s.Receiver.Bytes
 			}
 		}
-		if bytes["ntttcp"] != 4_000_000 || bytes["iperf3"] < 4<<20 {
+		if bytes["ntttcp"] != 8_000_000 || bytes["iperf3"] < 4<<20 {
 			t.Errorf("bytes by protocol: %v", bytes)
 		}
 	})

@@ -1,0 +1,53 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Over loopback there is no wire: what drops, delays or shares there is this machine. Only where
+// somebody put a queueing discipline on the loopback device is it a path like others; then it is
+// slow, or late.
+const (
+	bareTrip = 0.001 // s, least round trip of a loopback with a delay on it
+	bareRate = 1e9   // bit/s; what is slower may have a rate set
+)
+
+// bare reports a loopback with nothing on it.
+func (c *Case) bare() bool {
+	if !c.loopback() || c.Idle.rtt >= bareTrip {
+		return false
+	}
+	for _, l := range c.legs() {
+		if b := l.best(); b != nil && b.rate >= bareRate {
+			return true
+		}
+	}
+	return false
+}
+
+// ofPaths are the verdicts about a path, which a bare loopback is none.
+var ofPaths = []string{
+	PathFull, LossRandom, LossBursty, ShallowBuffer, Policer, Shaper, PerFlow, Outage, Reordering, Competing, ControlUnfit, MTUHole,
+	ECMP, ClassStarved, StandingQueue, Asymmetric, BothWays, SmallMTU, LAGCollision, SharedMedium, Unsteady,
+}
+
+// withoutPaths leaves out what cannot be true of a bare loopback.
+func (c *Case) withoutPaths(vs []result.Verdict) []result.Verdict {
+	if !c.bare() {
+		return vs
+	}
+	return slices.DeleteFunc(vs, func(v result.Verdict) bool { return slices.Contains(ofPaths, v.Code) })
+}
+
+// loopbackCPU picks the end whose worker was busier. full says that some core was busy all the
+// time; else it is found by elimination: the ends take turns, and nothing else is between them.
+func loopbackCPU(f *flow) (end result.End, load float64, full bool) {
+	core := hottest(f.run, result.Client)
+	end, load = f.dir.Sender(), f.load[0]
+	if f.load[1] > f.load[0] {
+		end, load = f.dir.Receiver(), f.load[1]
+	}
+	return end, load, core.known && core.busy >= busyWorker
+}
