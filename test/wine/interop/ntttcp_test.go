@@ -64,7 +64,7 @@ func matrix() []row {
 		}
 		r.Warm = strings.Contains(words, "-rt ") // an answer is counted when it is sent: here first
 		r.MaySay = []string{
-			"give both the same times",                                // the sender counts calls, the receiver waits for its end
+			"leave -t out here to end with it",                        // the sender counts calls, the receiver was given a time
 			"-w is about Windows' own ways", "-a: calls that overlap", // the Linux build in the Windows dialect
 			"the result is what was received here", "this end's figures are the load that was offered",
 		}
