@@ -180,7 +180,9 @@ func (l *leg) twoWays() (slow, fast []way, differ bool) {
 	s, f := middle(slow), middle(fast)
 	switch {
 	case f.rate > 0 && s.rate < (1-wayDiffers)*f.rate:
-		differ = true
+		// Where losses hold single streams, their rates differ by chance: a few events more or less.
+		lossy := l.lossy()
+		differ = lossy == nil || !l.lossesStay(lossy)
 	case s.rtt > 0 && f.rtt > 0 && s.rtt > (1+wayDiffers)*f.rtt && s.rtt-f.rtt > 0.001:
 		differ = true
 	}
