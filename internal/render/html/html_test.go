@@ -164,13 +164,17 @@ func sound(t *testing.T, name, s string) {
 
 var accident = regexp.MustCompile(`.{0,40}(NaN|[+-]Inf|%!|<nil>|ZgotmplZ|url\(|@import).{0,40}`)
 
-// TestAllRecordings makes a page of every recorded diagnosis.
-func TestAllRecordings(t *testing.T) {
+// TestRecordings makes a page of every fourth recorded diagnosis: judging each stage of all of them
+// takes minutes under the race detector, and package diagnose does it.
+func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob(recordings + "/*.json.gz")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d recordings, %v", len(files), err)
 	}
 	for i, f := range files {
+		if i%4 != 0 {
+			continue
+		}
 		rep := read(t, f)
 		diagnose.Fill(rep, diagnose.History(rep), rep.Facts)
 		s := page(t, rep)
@@ -186,7 +190,7 @@ func TestAllRecordings(t *testing.T) {
 				t.Errorf("%s: verdict %s is not told", name, v.Code)
 			}
 		}
-		if i%10 == 0 && page(t, rep) != s {
+		if page(t, rep) != s {
 			t.Errorf("%s: not the same twice", name)
 		}
 	}
