@@ -67,7 +67,7 @@ func cpu(c *Case) (out []result.Verdict) {
 			continue // busy, and yet the path is full
 		}
 		eliminated := false
-		if !bound && c.loopback() && !ownLimit(one) && !serverLimited(one) {
+		if !bound && (c.loopback() || c.bare()) && !ownLimit(one) && !serverLimited(one) {
 			end, load, bound = loopbackCPU(one)
 			eliminated = !bound && c.bare() && !one.windowBound() && !one.bufferBound()
 		}
@@ -77,7 +77,7 @@ func cpu(c *Case) (out []result.Verdict) {
 		v := c.cpuVerdict(l, one, end, load)
 		if eliminated {
 			v.Certainty = weaker(v.Certainty, Likely)
-			say(&v, "no core was busy all the time: the ends take turns, and over loopback nothing else is between them")
+			say(&v, "no core was busy all the time: the ends take turns on one machine, and nothing else is between them")
 		}
 		out = append(out, v)
 	}

@@ -3,20 +3,22 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// Over loopback there is no wire: what drops, delays or shares there is this machine. Only where
-// somebody put a queueing discipline on the loopback device is it a path like others; then it is
-// slow, or late.
+// Over loopback, and between namespaces or containers of one machine, there is no wire: what
+// drops, delays or shares there is this machine. Only where somebody put a queueing discipline on
+// the device is it a path like others; then it is slow, or late.
 const (
-	bareTrip = 0.001 // s, least round trip of a loopback with a delay on it
-	bareRate = 1e9   // bit/s; what is slower may have a rate set
+	bareTrip = 0.001 // s, least round trip of such a device with a delay on it
+	bareRate = 5e9   // bit/s; what is slower may have a rate set
 )
 
-// bare reports a loopback with nothing on it.
+// bare reports that both ends are on one machine with nothing between them.
 func (c *Case) bare() bool {
-	if !c.loopback() || c.Idle.rtt >= bareTrip {
+	run := c.first()
+	if run == nil || !c.loopback() && !conclude.SharedCores(run) || c.Idle.rtt >= bareTrip {
 		return false
 	}
 	for _, l := range c.legs() {
@@ -27,13 +29,13 @@ func (c *Case) bare() bool {
 	return false
 }
 
-// ofPaths are the verdicts about a path, which a bare loopback is none.
+// ofPaths are the verdicts about a path, which there is none where nothing lies between the ends.
 var ofPaths = []string{
 	PathFull, LossRandom, LossBursty, ShallowBuffer, Policer, Shaper, PerFlow, Outage, Reordering, Competing, ControlUnfit, MTUHole,
 	ECMP, ClassStarved, StandingQueue, Asymmetric, BothWays, SmallMTU, LAGCollision, SharedMedium, Unsteady,
 }
 
-// withoutPaths leaves out what cannot be true of a bare loopback.
+// withoutPaths leaves out what cannot be true where there is no wire.
 func (c *Case) withoutPaths(vs []result.Verdict) []result.Verdict {
 	if !c.bare() {
 		return vs
