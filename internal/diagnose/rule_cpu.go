@@ -78,6 +78,9 @@ func cpu(c *Case) (out []result.Verdict) {
 		if eliminated {
 			v.Certainty = weaker(v.Certainty, Likely)
 			say(&v, "no core was busy all the time: the ends take turns on one machine, and nothing else is between them")
+			if c.near() {
+				say(&v, "that it is one machine is told by the virtual interface (veth) and the round trip of %s", ms(c.Idle.rtt))
+			}
 		}
 		out = append(out, v)
 	}

@@ -45,3 +45,17 @@ func TestSelfTakesTurns(t *testing.T) {
 		t.Fatalf("%+v", vs)
 	}
 }
+
+// The same between two namespaces, of which one does not tell its name.
+func TestPairTakesTurns(t *testing.T) {
+	rep := load(t, "testdata/self/pair-turns.json.gz")
+	vs := diagnose.Judge(diagnose.History(rep), rep.Facts)
+	if len(vs) == 0 || vs[0].Code != diagnose.ReceiverCPU || vs[0].Certainty != diagnose.Likely {
+		t.Fatalf("%+v", vs)
+	}
+	for _, v := range vs[1:] {
+		if !v.Note {
+			t.Errorf("%s: %s", v.Code, v.Summary)
+		}
+	}
+}
