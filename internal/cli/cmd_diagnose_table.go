@@ -40,7 +40,7 @@ func (t *stageTable) line(title, rate, change, lost, delay string) string {
 }
 
 // print writes the lines of a stage.
-func (t *stageTable) print(v *diagnoseView, d *method.Done) {
+func (t *stageTable) print(v *stageView, d *method.Done) {
 	w := v.e.Out
 	if !t.headed {
 		t.headed = true
@@ -79,7 +79,7 @@ func (t *stageTable) print(v *diagnoseView, d *method.Done) {
 }
 
 // direction writes the line of a direction of a stage.
-func (t *stageTable) direction(v *diagnoseView, d *method.Done, s *result.Sum, first bool, remarks *[]string) {
+func (t *stageTable) direction(v *stageView, d *method.Done, s *result.Sum, first bool, remarks *[]string) {
 	run := d.Run
 	h := conclude.HeadlineOf(run, s.Direction)
 	title := d.Step.Title

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,9 +12,32 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
+// figureKind is how a figure's bound is read and a figure is printed.
+type figureKind struct {
+	parse func(string) (float64, error)
+	print func(float64) string
+}
+
+// The kinds of figures: bit/s, shares of 1, seconds, plain numbers.
+var (
+	rateKind = figureKind{
+		parse: func(s string) (float64, error) {
+			r, err := units.ParseRate(s)
+			return float64(r), err
+		},
+		print: func(v float64) string { return units.BitRate(v).String() },
+	}
+	shareKind  = figureKind{parse: parseShare, print: func(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }}
+	timeKind   = figureKind{parse: parseSeconds, print: millisText}
+	numberKind = figureKind{
+		parse: func(s string) (float64, error) { return strconv.ParseFloat(strings.TrimSpace(s), 64) },
+		print: func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) },
+	}
+)
+
 // threshold is one term of an --expect: a figure compared with a bound.
 type threshold struct {
-	figure string // one of figures
+	figure string // its word
 	op     string
 	bound  float64 // bit/s, share, seconds
 	text   string  // as typed
@@ -29,17 +54,14 @@ var figures = map[string]struct {
 }{
 	"rate": {
 		name: "the receiver's rate",
-		parse: func(s string) (float64, error) {
-			r, err := units.ParseRate(s)
-			return float64(r), err
-		},
+		parse: rateKind.parse,
 		of: func(_ *result.Run, s *result.Sum) (float64, bool) {
 			if s.Goodput == nil {
 				return 0, false
 			}
 			return *s.Goodput, true
 		},
-		print: func(v float64) string { return units.BitRate(v).String() },
+		print: rateKind.print,
 	},
 	"loss": {
 		name: "the loss", udp: true, parse: parseShare,
@@ -119,18 +141,31 @@ func parseThresholds(s string, udp bool) ([]threshold, error) {
 }
 
 func parseThreshold(s string) (threshold, error) {
-	t := threshold{text: s, figure: "rate"}
+	hints := []string{"for example: --expect '>= 5 Gbit/s'", "of UDP also: --expect '>= 950M, loss <= 0.1%, jitter <= 5ms, pdv <= 10ms'"}
+	kinds := map[string]figureKind{}
+	for word, f := range figures {
+		kinds[word] = figureKind{parse: f.parse, print: f.print}
+	}
+	return parseTerm(s, kinds, "rate", hints)
+}
+
+// parseTerm reads a term over the figures of kinds; without a word first is meant.
+func parseTerm(s string, kinds map[string]figureKind, first string, hints []string) (threshold, error) {
+	t := threshold{text: s, figure: first}
 	at := strings.IndexAny(s, "<>")
 	if at > 0 {
 		t.figure = strings.ToLower(strings.TrimSpace(s[:at]))
 	}
-	f, known := figures[t.figure]
-	hints := []string{"for example: --expect '>= 5 Gbit/s'", "of UDP also: --expect '>= 950M, loss <= 0.1%, jitter <= 5ms, pdv <= 10ms'"}
+	f, known := kinds[t.figure]
 	switch {
 	case at < 0:
 		return t, &UsageError{Msg: fmt.Sprintf("--expect %q: begin with >=, >, <= or <", s), Hints: hints}
 	case !known:
-		return t, &UsageError{Msg: fmt.Sprintf("--expect %q: %q is not rate, loss, jitter or pdv", s, t.figure), Hints: hints}
+		words := slices.Sorted(maps.Keys(kinds))
+		if i := slices.Index(words, first); i > 0 { // the first one first
+			words = slices.Insert(slices.Delete(words, i, i+1), 0, first)
+		}
+		return t, &UsageError{Msg: fmt.Sprintf("--expect %q: %q is not %s", s, t.figure, orList(words)), Hints: hints}
 	}
 	rest := s[at:]
 	t.op = rest[:1]
@@ -143,6 +178,14 @@ func parseThreshold(s string) (threshold, error) {
 	}
 	t.bound = bound
 	return t, nil
+}
+
+// orList is "a, b or c".
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 // met reports whether a figure satisfies the comparison.
