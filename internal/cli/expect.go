@@ -53,7 +53,7 @@ var figures = map[string]struct {
 	print func(float64) string
 }{
 	"rate": {
-		name: "the receiver's rate",
+		name:  "the receiver's rate",
 		parse: rateKind.parse,
 		of: func(_ *result.Run, s *result.Sum) (float64, bool) {
 			if s.Goodput == nil {

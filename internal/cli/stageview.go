@@ -125,4 +125,3 @@ func (v *stageView) end(d *method.Done) {
 	}
 	v.table.print(v, d)
 }
-

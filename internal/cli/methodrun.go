@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
+	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
+	"github.com/fullbore-net/fullbore/internal/render/screen"
+	"github.com/fullbore-net/fullbore/internal/runner"
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// A command that plays a method (sweep, udpmax, load, …) is an options struct that embeds
+// methodOptions, a function that makes a methodJob of it, and runMethod, which does the rest:
+// checks, --dry-run, "self", signals, the view while it goes on, budget, report, thresholds, exit
+// code. Where it lacks something it is extended, not copied.
+
+// methodOptions are the words of every such command.
+type methodOptions struct {
+	plan plan.Plan // what the words fix for every step: host, port, addresses, timeouts
+	peerFlags
+	maxBytes, maxRate                int64
+	dryRun                           bool
+	expect                           []string
+	json, stream, plainLines, silent bool
+	report                           string
+	noStore                          bool
+}
+
+func (o *methodOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	o.peerFlags.addFlags(cmd, &o.plan)
+	f.Var(sizeFlag{&o.maxBytes}, "max-bytes", "stop when so many payload bytes have moved, all steps together")
+	f.Var(rateFlag{&o.maxRate}, "max-rate", "never go above this rate")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done and how much traffic it makes; do nothing")
+	f.StringArrayVar(&o.expect, "expect", nil, "thresholds, e.g. '>= 5 Gbit/s': exit code 1 when missed (repeatable, or separated by commas)")
+	f.StringVar(&o.report, "report", "", "write the result to FILE.html, too: one page with plots")
+	f.BoolVar(&o.json, "json", false, "print one JSON document (schema: docs/schema/run-1.json, Report)")
+	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
+	f.BoolVar(&o.plainLines, "plain", false, "plain lines even on a terminal")
+	f.BoolVarP(&o.silent, "quiet", "q", false, "only the closing sentence")
+	f.BoolVar(&o.noStore, "no-store", false, "do not keep the result in the history")
+	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
+}
+
+// complete puts what the words fix into a step's plan.
+func (o *methodOptions) complete(p plan.Plan) plan.Plan {
+	b := &o.plan
+	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
+	p.ConnectTimeout, p.Queue = b.ConnectTimeout, b.Queue
+	o.peerFlags.apply(&p)
+	return p
+}
+
+// methodJob is what one command has to say to runMethod.
+type methodJob struct {
+	kind   string // of the report: the command's name
+	host   string // the user's word
+	head   string // first line on the screen: "Sweeping the number of streams to HOST, about 2 min"
+	volume string // how much traffic, a sentence: said before the start and by --dry-run
+	method method.Method
+	// possible are the steps for --dry-run, in order; which of them are made may depend on what is found.
+	possible []method.Step
+	// complete puts the command's own options into a step's plan, after the common ones; nil = none.
+	complete func(plan.Plan) plan.Plan
+	// row prints a finished step; nil = the table of stages (title, rate, change, lost, delay).
+	row func(v *stageView, d *method.Done)
+	// fill makes the report of the history: curve, items, verdicts, notices, Summary. Runs and
+	// Stages are there already. It is called with what was measured even if that broke off.
+	fill func(rep *result.Report, history []method.Done)
+	// final prints what follows the closing sentence: tables, plots, advice; nil = nothing.
+	final func(v *stageView, rep *result.Report)
+	// figures are what --expect can ask for, and figure which of them is meant without a word. A nil
+	// pointer in the map that measured gives is a figure that is not known.
+	figures  map[string]figureKind
+	figure   string
+	measured func(rep *result.Report) map[string]*float64
+	// answered reports that the method came to an answer; nil = it did when it did not break off.
+	// Without one the exit code is 2.
+	answered func(rep *result.Report) bool
+}
+
+// runMethod plays a job. Its error carries the exit code.
+func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) error {
+	wishes, err := job.thresholds(o.expect)
+	if err != nil {
+		return err
+	}
+	if err := checkReport(o.report); err != nil {
+		return err
+	}
+	if o.dryRun {
+		job.dry(e.Out)
+		return nil
+	}
+	o.plan.Host = job.host
+	ctx, stop := e.interruptible(ctx)
+	defer stop()
+	if job.host == "self" {
+		srv, err := e.startSelf(ctx)
+		if err != nil {
+			return err
+		}
+		defer srv.stop()
+		o.plan.Host, o.plan.Port = srv.host, srv.port
+	}
+	view := e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines)
+	view.row = job.row
+	if view.shows {
+		fmt.Fprintf(e.Out, "%s\n", view.paint("1", screen.Clean(job.head)))
+		view.line("", job.volume)
+		fmt.Fprintln(e.Out)
+	}
+	var events result.Sink = view
+	if o.stream {
+		events = jsonstream.New(e.Out)
+	}
+	rep := &result.Report{
+		Schema: result.Schema, Kind: job.kind, Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(e.Now()),
+		Inputs: e.words, Runs: []*result.Run{}, Verdicts: []result.Verdict{}, Items: []result.Item{}, Notices: []result.Notice{},
+	}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
+	outcome := r.Drive(ctx, runner.Drive{
+		Method: job.method, Complete: func(p plan.Plan) plan.Plan {
+			p = o.complete(p)
+			if job.complete != nil {
+				p = job.complete(p)
+			}
+			return p
+		},
+		MaxBytes: o.maxBytes, MaxRate: o.maxRate,
+		Begin: view.begin, Events: events, End: view.end,
+	})
+	rep.Err = outcome.Err
+	rep.Notices = append(rep.Notices, outcome.Notices...)
+	addStages(rep, outcome.History)
+	job.fill(rep, outcome.History)
+	return e.closeMethod(o, job, view, rep, wishes)
+}
+
+// addStages puts what was done into the report.
+func addStages(rep *result.Report, history []method.Done) {
+	for i := range history {
+		d := &history[i]
+		st := result.Stage{Name: d.Step.Name, Title: d.Step.Title, Why: d.Step.Why, Pause: d.Step.Pause.Seconds(), Err: d.Err}
+		if d.Run != nil {
+			at := len(rep.Runs)
+			st.Run = &at
+			rep.Runs = append(rep.Runs, d.Run)
+		}
+		rep.Stages = append(rep.Stages, st)
+	}
+}
+
+// closeMethod prints the report and chooses the exit code.
+func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep *result.Report, wishes []threshold) error {
+	// A method whose every step failed has the first one's reason.
+	told := false
+	for _, run := range rep.Runs {
+		told = told || tells(run)
+	}
+	if rep.Err == nil && !told && len(rep.Stages) > 0 {
+		rep.Err = rep.Stages[0].Err
+	}
+	missed, unknown := job.judge(rep, wishes)
+	if err := e.writeReport(o.report, rep); err != nil {
+		return err
+	}
+	switch {
+	case o.json:
+		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
+			return err
+		}
+	case o.stream:
+		if err := json.NewEncoder(e.Out).Encode(map[string]any{"kind": "report", "report": rep}); err != nil {
+			return err
+		}
+	case o.silent:
+		if told {
+			fmt.Fprintln(e.Out, rep.Summary)
+		}
+	default:
+		view.closing(rep, told, job.final)
+	}
+	if rep.Err != nil {
+		e.printError(rep.Err)
+		code := runExit(rep.Err)
+		if told && code != exitInterrupted {
+			code = exitBroken // what was measured is there
+		}
+		return &codeError{code: code}
+	}
+	for _, i := range rep.Items {
+		if i.ID == "expect" && i.Result != result.Pass {
+			fmt.Fprintf(e.Err, "fullbore: %s\n", i.Reasons[0])
+		}
+	}
+	switch {
+	case missed:
+		return &codeError{code: exitMissed}
+	case unknown, job.answered != nil && !job.answered(rep):
+		return &codeError{code: exitInconclusive}
+	}
+	return nil
+}
+
+// closing is the last screen: the sentence first, then the command's own part, then notices.
+func (v *stageView) closing(rep *result.Report, told bool, final func(*stageView, *result.Report)) {
+	w := v.e.Out
+	fmt.Fprintln(w)
+	if !told {
+		fmt.Fprintln(w, v.paint("1", "Nothing was measured.")) // why follows on stderr
+		return
+	}
+	for _, l := range screen.Wrap(screen.Clean(rep.Summary), v.width) {
+		fmt.Fprintln(w, v.paint("1", l))
+	}
+	if final != nil {
+		fmt.Fprintln(w)
+		final(v, rep)
+	}
+	if notices := noticesOf(rep); len(notices) > 0 {
+		fmt.Fprintln(w)
+		for _, n := range notices {
+			v.line("note: ", n)
+		}
+	}
+}
+
+// noticesOf are the report's notices and those of its runs, warnings only, each once.
+func noticesOf(rep *result.Report) (out []string) {
+	for _, n := range rep.Notices {
+		out = append(out, n.Text)
+	}
+	for _, run := range rep.Runs {
+		for _, n := range run.Notices {
+			if n.Level == result.Warn && !slices.Contains(out, n.Text) {
+				out = append(out, n.Text)
+			}
+		}
+	}
+	return out
+}
+
+// thresholds reads the words of --expect.
+func (job *methodJob) thresholds(words []string) (out []threshold, err error) {
+	if len(words) > 0 && len(job.figures) == 0 {
+		return nil, usagef("--expect: %s judges by itself", job.kind)
+	}
+	for _, w := range words {
+		for term := range strings.SplitSeq(w, ",") {
+			hints := []string{"figures of " + job.kind + ": " + strings.Join(slices.Sorted(maps.Keys(job.figures)), ", ") + "; without a word " + job.figure + " is meant"}
+			t, err := parseTerm(strings.TrimSpace(term), job.figures, job.figure, hints)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// judge compares the report's figures with the thresholds; each becomes an item.
+func (job *methodJob) judge(rep *result.Report, wishes []threshold) (missed, unknown bool) {
+	if len(wishes) == 0 {
+		return false, false
+	}
+	figures := job.measured(rep)
+	for _, t := range wishes {
+		item := result.Item{ID: "expect", Result: result.Pass}
+		switch v := figures[t.figure]; {
+		case v == nil:
+			item.Result, unknown = result.Inconclusive, true
+			item.Reasons = []string{fmt.Sprintf("expected %s: %s is not known", t.text, t.figure)}
+		case t.met(*v):
+			item.Reasons = []string{fmt.Sprintf("expected %s, %s is %s", t.text, t.figure, job.figures[t.figure].print(*v))}
+		default:
+			item.Result, missed = result.Fail, true
+			item.Reasons = []string{fmt.Sprintf("missed: expected %s, %s is %s", t.text, t.figure, job.figures[t.figure].print(*v))}
+		}
+		rep.Items = append(rep.Items, item)
+	}
+	return missed, unknown
+}
+
+// dry says what would be done.
+func (job *methodJob) dry(w io.Writer) {
+	fmt.Fprintf(w, "%s\n\n", job.head)
+	var total time.Duration
+	for _, s := range job.possible {
+		total += s.Length()
+		fmt.Fprintf(w, "  %-34s %6s   %s\n", s.Title, units.FormatDuration(s.Plan.Omit+s.Plan.Duration), s.Why)
+	}
+	if len(job.possible) > 0 {
+		fmt.Fprintf(w, "\nAt most about %s in all.\n", units.FormatDuration(total.Round(time.Second)))
+	}
+	fmt.Fprintf(w, "%s\n", job.volume)
+}
