@@ -173,7 +173,20 @@ func (l *leg) lossesVanish(f *flow) bool {
 	if !known || full.lost < 3 || full.packets == 0 {
 		return false
 	}
-	return full.expected(n.packets) >= enough && n.lost <= few*full.ratio()*n.packets
+	gone := func(n counted) bool {
+		return full.expected(n.packets) >= enough && n.lost <= few*full.ratio()*n.packets
+	}
+	if gone(n) {
+		return true
+	}
+	// Half of what several streams carry may be more than what one does, and overflow a short queue,
+	// too: then the paced stream decides, unless the datagrams were lost as often as the stream's packets.
+	half, u := l.find("half"), l.datagramLosses()
+	if half == nil || !half.ratioKnown || !half.usable() || u.packets == 0 || l.udp.rate <= (1+moved)*f.rate {
+		return false
+	}
+	_, most, ok := stats.ClopperPearson(int64(u.lost), int64(u.packets), 0.95)
+	return ok && most < full.ratio() && gone(half.losses().plus(probesOf(half.probes, l.dir)))
 }
 
 // enough is how many events chance hides once in twenty times (Poisson, exp(−3)).

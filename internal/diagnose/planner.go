@@ -201,14 +201,15 @@ func (p Planner) candidates(c *Case) []*method.Step {
 		a, b := p.interventions(c, l)
 		decide, confirm = append(decide, a...), append(confirm, b...)
 	}
-	out = append(append(out, decide...), confirm...)
+	out = append(out, decide...)
+	var both []*method.Step
 	if len(legs) == 2 && p.Budget.Name != "quick" {
-		s := p.stage(result.Up, "", "both directions at once", "does each way keep its rate beside the other?", p.Budget.Short, func(pl *plan.Plan) { pl.Direction, pl.Streams = plan.Both, 4 })
-		s.Name, s.Title = "both-4", "both directions at once"
-		out = append(out, s)
-		out = append(out, p.bothWaysPorts(c)...)
+		both = p.bothWays(c)
 	}
-	return out
+	if slices.ContainsFunc(legs, func(l *leg) bool { return l.spread(c) }) {
+		return append(append(out, both...), confirm...) // a bundle: which member the other way takes decides more
+	}
+	return append(append(out, confirm...), both...)
 }
 
 func (p Planner) legs(c *Case) []*leg {

@@ -77,11 +77,17 @@ func (c *Case) pairs() (out []pair, alone float64) {
 	return out, alone
 }
 
-// collision: with some ports one connection each way is as fast as alone, with others not: the
-// two share a member of a bundle, or have one each. Never mind the ports: one medium for both.
-func collision(c *Case) []result.Verdict {
-	ps, alone := c.pairs()
-	short, free := 0, 0
+// pairsFor is how many pairs that are in each other's way it takes to blame one medium for both ways:
+// where flows take several ways, two of them meet by chance.
+func (c *Case) pairsFor() int {
+	if c.Up.spread(c) || c.Down.spread(c) {
+		return 4
+	}
+	return 2
+}
+
+// outcomes counts the pairs that were in each other's way, and those that were not.
+func outcomes(ps []pair) (short, free int) {
 	for _, p := range ps {
 		switch {
 		case p.share < shortShare:
@@ -90,11 +96,19 @@ func collision(c *Case) []result.Verdict {
 			free++
 		}
 	}
+	return short, free
+}
+
+// collision: with some ports one connection each way is as fast as alone, with others not: the
+// two share a member of a bundle, or have one each. Never mind the ports: one medium for both.
+func collision(c *Case) []result.Verdict {
+	ps, alone := c.pairs()
+	short, free := outcomes(ps)
 	code := ""
 	switch {
 	case short > 0 && free > 0:
 		code = LAGCollision
-	case len(ps) >= 2 && short == len(ps) && shortBothWays(c, "both-4"):
+	case len(ps) >= c.pairsFor() && short == len(ps) && shortBothWays(c, "both-4"):
 		code = SharedMedium
 	default:
 		return nil

@@ -91,7 +91,7 @@ func (c *Case) lossVerdict(l *leg, f *flow, stay bool) result.Verdict {
 			put(&v, "longest", float64(p.Longest), "packets")
 			pattern = fmt.Sprintf("in runs of %.1f, the longest %d", p.MeanLength, p.Longest)
 			say(&v, "lost %s; after a lost one the next is lost with %s", pattern, percent(p.Conditional))
-			if p.Runs >= 3 && p.MeanLength >= bursty {
+			if p.Runs >= 3 && p.MeanLength >= bursty || p.Runs >= 10 && p.Conditional >= max(0.2, 4*u.Ratio) {
 				v.Code = LossBursty
 			}
 			if p.Runs > 0 {
@@ -105,6 +105,9 @@ func (c *Case) lossVerdict(l *leg, f *flow, stay bool) result.Verdict {
 		pattern = fmt.Sprintf("about %.0f together", together)
 		rows, hit := f.hits()
 		say(&v, "the %d lost segments came in %.0f of %.0f rows: chance would have spread them over %.0f", f.retransmits, hit, rows, rows*(1-math.Exp(-float64(f.retransmits)/rows)))
+	}
+	if half != nil && half.rise != nil && v.Code == LossBursty && half.rise.N >= 100 && half.rise.P99 >= max(0.001, 10*half.rise.P50) {
+		say(&v, "at half the rate the typical small packet waited %s, one in a hundred %s: a queue may fill for moments with what others send", ms(half.rise.P50), ms(half.rise.P99))
 	}
 	low, high = spread(low, high, ratio, length)
 	put(&v, "loss", ratio, "ratio")

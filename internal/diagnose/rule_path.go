@@ -210,7 +210,7 @@ func shallow(c *Case) (out []result.Verdict) {
 		if one == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || !unqueued(c, one) || policed(c, l) || l.spread(c) {
 			continue
 		}
-		if !l.lossesVanish(f) && !(f != one && l.spared(f)) {
+		if !l.lossesVanish(f) && !(f != one && l.spared(f)) || c.repairsSlowly(l) {
 			continue
 		}
 		most := max(best.rate, carried(c, l))

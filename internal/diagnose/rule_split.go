@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fullbore-net/fullbore/result"
@@ -83,24 +84,72 @@ type altered struct {
 }
 
 // optionsAltered: what one end put into its SYN, or SYN-ACK, is not what the other end got.
-func optionsAltered(c *Case) []result.Verdict {
+// Where selective acknowledgements are among it and a stream that loses packets stays below what
+// several carry, it is the cause: without them a sender repairs one hole a round trip (RFC 6582), so
+// that each full queue costs it as many round trips as it dropped packets.
+func optionsAltered(c *Case) (out []result.Verdict) {
+	var first *flow
+	var list []altered
 	for _, l := range c.legs() {
-		one := l.one()
-		if one == nil || one.run == nil || c.loopback() {
+		one, of := l.one(), c.alteredOf(l)
+		if len(of) == 0 {
 			continue
 		}
-		for i := range one.run.Streams {
-			s := &one.run.Streams[i]
-			if s.TCP == nil || s.RemoteTCP == nil || one.run.End != result.Client || one.run.Test.MSS > 0 {
-				continue
-			}
-			if list := c.compareSYN(s); len(list) > 0 {
-				return []result.Verdict{c.alteredVerdict(one, list)}
-			}
+		if first == nil {
+			first, list = one, of
+		}
+		if !c.repairsSlowly(l) {
+			continue
+		}
+		v := c.alteredVerdict(one, of)
+		m, r := l.many(), one.rate
+		v.Note, v.Direction, v.Measured = false, string(l.dir), &r
+		v.Stages = append(v.Stages, m.name)
+		say(&v, "1 stream: %s, %s retransmitted: without SACK one lost packet is repaired a round trip (%s)", rate(one.rate), percent(one.ratio), ms(c.Idle.rtt))
+		if half := l.find("half"); half != nil && half.usable() {
+			say(&v, "changed: half the rate (%s): %s retransmitted", rate(half.rate), percent(half.ratio))
+		}
+		say(&v, "changed: %s, %.1f times as much", streamsText(m), m.rate/one.rate)
+		reach(&v, m.rate)
+		advise(&v, fmt.Sprintf("until then several streams (%s)", c.again(l.dir, "-P 4")))
+		v.Summary += fmt.Sprintf(" Without SACK one stream repairs its losses slowly: %s of at least %s.", rate(one.rate), rate(m.rate))
+		out = append(out, v)
+	}
+	if len(out) == 0 && first != nil {
+		return []result.Verdict{c.alteredVerdict(first, list)}
+	}
+	return out
+}
+
+// repairsSlowly reports that selective acknowledgements were taken out on the way, and that a
+// single stream, which loses packets where it meets its bottleneck, is slower than several.
+func (c *Case) repairsSlowly(l *leg) bool {
+	one, m := l.one(), l.many()
+	if one == nil || m == nil || !one.usable() || !lossMatters(one) || m.rate < (1+same)*one.rate || l.lossesStay(one) || atTheEnds(c, l, one) || policed(c, l) {
+		return false
+	}
+	return slices.ContainsFunc(c.alteredOf(l), func(a altered) bool { return a.what == selective })
+}
+
+// alteredOf is what of the options of a direction's single stream arrived otherwise than it was sent.
+func (c *Case) alteredOf(l *leg) []altered {
+	one := l.one()
+	if one == nil || one.run == nil || c.loopback() || one.run.End != result.Client || one.run.Test.MSS > 0 {
+		return nil
+	}
+	for i := range one.run.Streams {
+		s := &one.run.Streams[i]
+		if s.TCP == nil || s.RemoteTCP == nil {
+			continue
+		}
+		if list := c.compareSYN(s); len(list) > 0 {
+			return list
 		}
 	}
 	return nil
 }
+
+const selective = "selective acknowledgements (SACK)"
 
 // compareSYN lays what both ends know of a connection's beginning side by side.
 func (c *Case) compareSYN(s *result.Stream) (out []altered) {
@@ -115,7 +164,7 @@ func (c *Case) compareSYN(s *result.Stream) (out []altered) {
 			got  bool
 		}{
 			{"window scaling", c.Facts.Scaling, syn.WindowScale},
-			{"selective acknowledgements (SACK)", c.Facts.SACK, syn.SACK},
+			{selective, c.Facts.SACK, syn.SACK},
 			{"timestamps", c.Facts.Timestamps, syn.Timestamps},
 		} {
 			if o.on != nil && *o.on && !o.got {
@@ -130,7 +179,7 @@ func (c *Case) compareSYN(s *result.Stream) (out []altered) {
 		here, away bool
 	}{
 		{"window scaling", mine.WScale != [2]uint8{}, theirs.WScale != [2]uint8{}},
-		{"selective acknowledgements (SACK)", mine.SACK, theirs.SACK},
+		{selective, mine.SACK, theirs.SACK},
 		{"timestamps", mine.Timestamps, theirs.Timestamps},
 	} {
 		if o.away && !o.here {
