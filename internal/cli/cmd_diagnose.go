@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -373,18 +372,17 @@ func (e *env) diagnoseFacts(ctx context.Context, o *diagnoseOptions, host string
 
 // replayDiagnosis judges a stored document again.
 func (e *env) replayDiagnosis(o *diagnoseOptions) error {
-	var data []byte
-	var err error
-	if o.replay == "-" {
-		data, err = io.ReadAll(e.In)
-	} else {
-		data, err = os.ReadFile(o.replay)
+	in := e.In
+	if o.replay != "-" {
+		f, err := os.Open(o.replay)
+		if err != nil {
+			return usagef("--replay: %v", err)
+		}
+		defer f.Close() //nolint:errcheck // read only
+		in = f
 	}
+	rep, err := result.ReadReport(in)
 	if err != nil {
-		return usagef("--replay: %v", err)
-	}
-	rep := &result.Report{}
-	if err := json.Unmarshal(data, rep); err != nil {
 		return usagef("--replay %s: %v", o.replay, err)
 	}
 	if rep.Kind != "diagnose" || len(rep.Stages) == 0 {

@@ -113,7 +113,17 @@ func (t *stageTable) direction(v *stageView, d *method.Done, s *result.Sum, firs
 	} else if s.Sender != nil && s.Sender.Retransmits != nil {
 		lost = conclude.Grouped(*s.Sender.Retransmits)
 	}
-	fmt.Fprintln(v.e.Out, t.line(title, units.BitRate(h.BPS+0.5).String(), change, lost, riseText(run, s.Direction)))
+	rate := units.BitRate(h.BPS + 0.5).String()
+	if h.BPS == 0 && d.Err == nil && budgetUsed(run) {
+		rate, change, lost = "–", "", ""
+		*remarks = append(*remarks, "not made: the bytes that were allowed (--max-bytes) were used up before its measured part began")
+	}
+	fmt.Fprintln(v.e.Out, t.line(title, rate, change, lost, riseText(run, s.Direction)))
+}
+
+// budgetUsed reports that a run's bytes were used up before its measured part began.
+func budgetUsed(run *result.Run) bool {
+	return run.Test.MaxBytes > 0 && run.Elapsed > 0 && run.Elapsed < run.Test.Omit+run.Test.Duration
 }
 
 // share is a ratio in a column of eight.

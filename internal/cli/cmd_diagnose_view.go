@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/diagnose"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -108,7 +109,33 @@ func (v *diagnoseView) todo(rep *result.Report) {
 				fmt.Fprintf(v.e.Out, "\n%s\n", v.paint("1", "what to do"))
 				first = false
 			}
-			v.line("  · ", a)
+			v.advice(a)
 		}
+	}
+}
+
+// advice writes a line of advice. A command stands on a line of its own and is never broken, so
+// that it can be copied whole.
+func (v *diagnoseView) advice(text string) {
+	a := conclude.AdviceOf(screen.Clean(text))
+	says := strings.TrimRight(a.Text, ": ")
+	switch {
+	case a.Where != "" && says != "":
+		says = a.Where + ": " + says
+	case a.Where != "":
+		says = a.Where
+	}
+	if len(a.Commands) > 0 && says != "" {
+		says += ":"
+	}
+	if says != "" {
+		v.line("  · ", says)
+	}
+	for i, c := range a.Commands {
+		head := "      "
+		if says == "" && i == 0 {
+			head = "  · "
+		}
+		fmt.Fprintln(v.e.Out, head+v.paint("1", c))
 	}
 }

@@ -40,12 +40,8 @@ func load(t *testing.T, file string) *result.Report {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	z, err := gzip.NewReader(f)
+	rep, err := result.ReadReport(f)
 	if err != nil {
-		t.Fatal(err)
-	}
-	rep := &result.Report{}
-	if err := json.NewDecoder(z).Decode(rep); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	loaded[file] = rep

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -48,7 +49,7 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 		if d.MaxBytes > 0 && left <= 0 {
 			out.Notices = append(out.Notices, result.Notice{
 				Code: "budget-used", End: result.Client, Level: result.Warn,
-				Text: fmt.Sprintf("the budget of %d bytes is used up: stages from %q on were left out", d.MaxBytes, step.Name),
+				Text: fmt.Sprintf("the budget of %s is used up: stages from %q on were left out", units.ByteSize(d.MaxBytes), step.Name),
 			})
 			return out
 		}
@@ -89,14 +90,31 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 
 func extendedRun(run *result.Run) bool { return run != nil && run.Wire != nil && run.Wire.Extension }
 
-// moved is the payload of a run, as its senders counted it.
+// moved is the payload of a run with its warm-up, in each direction as its sender counted it, or
+// its receiver where that is all that is known. The sums are of the measured part alone, the rows
+// of everything.
 func moved(run *result.Run) (bytes int64) {
 	for _, s := range run.Sums {
+		measured := int64(0)
 		if s.Sender != nil {
-			bytes += s.Sender.Bytes
+			measured = s.Sender.Bytes
 		} else if s.Receiver != nil {
-			bytes += s.Receiver.Bytes
+			measured = s.Receiver.Bytes
 		}
+		var rows [2]int64
+		for i := range run.Rows {
+			r := &run.Rows[i]
+			for _, row := range r.Sums {
+				switch {
+				case row.Direction != s.Direction:
+				case r.End == s.Direction.Sender():
+					rows[0] += row.Bytes
+				default:
+					rows[1] += row.Bytes
+				}
+			}
+		}
+		bytes += max(measured, rows[0], rows[1])
 	}
 	return bytes
 }

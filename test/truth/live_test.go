@@ -37,6 +37,8 @@ var short = []struct{ family, file string }{
 	{"diagnosis, much loss", "diagnose-quick-loss"},
 	{"diagnosis, a smaller MTU", "diagnose-small-mtu-1300-down"},
 	{"diagnosis, traffic beside it", "diagnose-competing-on-path"},
+	{"diagnosis, iperf3 at the far end, window", "diagnose-plain-iperf3-window"},
+	{"diagnosis, NTTTCP at the far end, window", "diagnose-ntttcp-window"},
 }
 
 // again is how often CI repeats a void play: the whole stage must end in minutes on a busy

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -75,12 +74,8 @@ func judged(t *testing.T, file string) any {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	z, err := gzip.NewReader(f)
+	rep, err := result.ReadReport(f)
 	if err != nil {
-		t.Fatal(err)
-	}
-	rep := &result.Report{}
-	if err := json.NewDecoder(z).Decode(rep); err != nil {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(map[string]any{"verdicts": diagnose.Judge(diagnose.History(rep), rep.Facts)})

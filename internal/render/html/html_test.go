@@ -36,12 +36,8 @@ func read(t testing.TB, file string) *result.Report {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	z, err := gzip.NewReader(f)
+	rep, err := result.ReadReport(f)
 	if err != nil {
-		t.Fatal(err)
-	}
-	rep := &result.Report{}
-	if err := json.NewDecoder(z).Decode(rep); err != nil {
 		t.Fatal(err)
 	}
 	return rep

@@ -2,7 +2,6 @@ package html
 
 import (
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
@@ -147,16 +146,6 @@ func valueText(x result.Value) string {
 	return svg.Plain.Format(x.Value) + " " + clean(x.Unit)
 }
 
-var (
-	onHost   = regexp.MustCompile(`^on (.+) \((if it is )?(Linux|Windows)\): (.*)$`)
-	programs = `(?:fullbore|sysctl|netsh|nft|ethtool|tcpdump|ip|tc|iptables|firewall-cmd|cpupower|modprobe|powercfg|New-Net\w+|Set-Net\w+|Get-Net\w+|Enable-Net\w+|Disable-Net\w+)`
-	// A command stands at the begin, after a colon or in brackets at the end.
-	wholeCommand  = regexp.MustCompile(`^` + programs + ` [^ ].*$`)
-	afterColon    = regexp.MustCompile(`^(.*: )(` + programs + ` .*)$`)
-	inBrackets    = regexp.MustCompile(`^(.*) \((?:or )?(` + programs + ` [^()]*)\)$`)
-	sentenceWords = regexp.MustCompile(` (?:must|shows?|and see|would) `)
-)
-
 // advice sorts the advice of all verdicts, each line once, by the place where it is to be
 // followed.
 func advice(vs []result.Verdict) (out []adviceGroup) {
@@ -168,9 +157,10 @@ func advice(vs []result.Verdict) (out []adviceGroup) {
 				continue
 			}
 			seen[a] = true
+			line := conclude.AdviceOf(a)
 			where := ""
-			if m := onHost.FindStringSubmatch(a); m != nil {
-				where, a = "On "+m[1]+" ("+m[2]+m[3]+")", m[4]
+			if line.Where != "" {
+				where = "O" + line.Where[1:] // "on HOST (Linux)" as a heading
 			}
 			i, known := at[where]
 			if !known {
@@ -178,34 +168,10 @@ func advice(vs []result.Verdict) (out []adviceGroup) {
 				at[where] = i
 				out = append(out, adviceGroup{Where: where})
 			}
-			out[i].Lines = append(out[i].Lines, commands(a))
+			out[i].Lines = append(out[i].Lines, adviceLine{Text: line.Text, Commands: line.Commands})
 		}
 	}
 	return out
-}
-
-// commands takes the commands out of a line of advice.
-func commands(a string) adviceLine {
-	if m := inBrackets.FindStringSubmatch(a); m != nil {
-		first := commands(m[1])
-		first.Commands = append(first.Commands, m[2])
-		return first
-	}
-	if m := afterColon.FindStringSubmatch(a); m != nil {
-		command, rest, more := strings.Cut(m[2], " (")
-		if more {
-			return adviceLine{Text: m[1] + "… (" + rest, Commands: []string{command}}
-		}
-		return adviceLine{Text: m[1], Commands: []string{m[2]}}
-	}
-	if wholeCommand.MatchString(a) && !sentenceWords.MatchString(a) {
-		command, rest, _ := strings.Cut(a, ", at ")
-		if rest != "" {
-			return adviceLine{Text: "at " + rest + ":", Commands: []string{command}}
-		}
-		return adviceLine{Commands: []string{a}}
-	}
-	return adviceLine{Text: a}
 }
 
 // reach draws what would be carried with each limit mended.
