@@ -21,6 +21,12 @@ type Report struct {
 	Stages   []Stage   `json:"stages,omitempty"`  // of a diagnosis, or a test by a profile: what was done, in order, and why
 	Facts    *Facts    `json:"facts,omitempty"`   // of a diagnosis: settings of the recording host
 	Unseen   []string  `json:"unseen,omitempty"`  // of a diagnosis: what could not be seen, one sentence each
+
+	Rounds     []Rounds    `json:"rounds,omitempty"`     // figures measured several times (M-ROUNDS)
+	Seed       *int64      `json:"seed,omitempty"`       // from which the random order of steps follows
+	Sweep      *Sweep      `json:"sweep,omitempty"`      // of a sweep: what was varied and what came of it
+	Comparison *Comparison `json:"comparison,omitempty"` // of a comparison
+	ConnRate   *ConnRate   `json:"connrate,omitempty"`   // of a test of connections per second
 }
 
 // Stage is one step of a method.
@@ -31,6 +37,8 @@ type Stage struct {
 	Run   *int    `json:"run"`             // index in runs; nil = it could not begin
 	Pause float64 `json:"pause_s"`         // of silence before it
 	Err   *Error  `json:"error,omitempty"` // why it could not begin, or broke off
+
+	Round int `json:"round,omitempty"` // which of several rounds it belongs to, from 1; 0 = there are none
 
 	// Of a diagnosis: how the reasoning went on.
 	Showed   string   `json:"showed,omitempty"`    // what was seen, in a line
@@ -95,6 +103,23 @@ type Point struct {
 	X     float64 `json:"x"`               // what was varied, in the unit that Label says
 	Y     float64 `json:"y"`               // payload bit/s
 	Label string  `json:"label,omitempty"` // what X is, e.g. "streams"
+
+	// Of a sweep (M-KNEE), over the rounds of this setting; nil = not known.
+	Series      string    `json:"series,omitempty"`            // which curve it belongs to, where there are several, e.g. "window"
+	Direction   string    `json:"direction,omitempty"`         // "up", "down"
+	Setting     string    `json:"setting,omitempty"`           // X for people, e.g. "2 MiB", "auto"
+	Auto        bool      `json:"auto,omitempty"`              // the system's own choice; X is what that came to, or 0
+	Values      []float64 `json:"rates_bps,omitempty"`         // payload bit/s of each round
+	Low         *float64  `json:"low,omitempty"`               // least of the rounds, bit/s
+	High        *float64  `json:"high,omitempty"`              // most of the rounds, bit/s
+	Peak        *float64  `json:"best_interval_bps,omitempty"` // the best interval of all rounds, bit/s
+	Retransmits *float64  `json:"retransmit_ratio,omitempty"`  // median share of segments sent again, 0..1
+	HotCore     *float64  `json:"hot_core,omitempty"`          // median use of the busiest core or worker of either end, 0..1
+	CPU         *float64  `json:"cpu_cores,omitempty"`         // median of the cores' worth of time that both ends' programs took
+	Gain        *float64  `json:"gain,omitempty"`              // over the setting before it, per doubling: 0.5 = half as much again
+	Predicted   *float64  `json:"predicted_bps,omitempty"`     // of a window: window × 8 ÷ round trip, at most what the path carries
+	Granted     *int64    `json:"granted_bytes,omitempty"`     // of a window: what the ends' buffers hold at most
+	BufferDelay *float64  `json:"buffer_delay,omitempty"`      // how much longer than on the empty path a round trip took, as a share of it
 }
 
 // Item is one thing that was checked.

@@ -6,8 +6,8 @@
 // nor how long that took by the wall: whoever drives it (runner.Drive) carries the steps
 // out. So a method is tested with made-up runs, and replayed from stored ones.
 //
-// The methods, with the spec's names: M-KNEE (Knee), M-WSCAN (WindowScan), M-POLICE
-// (Police), M-ROUNDS (Rounds, Compare).
+// The methods, with the spec's names: M-KNEE (Knee, Sweep), M-WSCAN (WindowScan), M-POLICE
+// (Police), M-ROUNDS (Rounds, Repeat, Again, Compare).
 package method
 
 import (
@@ -27,6 +27,8 @@ type Step struct {
 	Plan  plan.Plan
 	// Volume is about how many payload bytes it will move; 0 = not known before.
 	Volume int64
+	// Round is which of several rounds it belongs to, from 1; 0 = there are none.
+	Round int
 }
 
 // Length is how long a step takes, about: pause, warm-up, measured part, and what setting

@@ -1,0 +1,203 @@
+package method
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// The golden values of spec methods §17.
+func TestCompareGolden(t *testing.T) {
+	a := []float64{940, 938, 941, 939, 942}
+	b := []float64{921, 925, 919, 930, 923}
+	c, ok := Compare(a, b, 0.01)
+	if !ok || c.U != 25 || math.Abs(c.P-0.0079) > 0.0001 || c.Shift != -17 || c.Verdict != "slower" {
+		t.Errorf("%+v", c)
+	}
+	if c, _ := Compare(a, b, 0); c.Verdict != "same" { // 1.8 % is below 3 %
+		t.Errorf("%+v", c)
+	}
+	if c, _ := Compare([]float64{10, 10, 10}, []float64{20, 20, 20}, 0); !c.TooFew || c.Verdict != "faster" {
+		t.Errorf("%+v", c)
+	}
+	if _, ok := Compare(nil, b, 0); ok {
+		t.Error("nothing can be compared")
+	}
+	if got := Holm([]float64{0.01, 0.04, 0.03}); !cmp.Equal(got, []float64{0.03, 0.06, 0.06}, cmpopts.EquateApprox(0, 1e-12)) {
+		t.Errorf("Holm: %v", got)
+	}
+}
+
+// Swapping the two sides turns the answer round.
+func TestCompareIsAntisymmetric(t *testing.T) {
+	turned := map[string]string{"faster": "slower", "slower": "faster", "same": "same", "undecided": "undecided"}
+	rapid.Check(t, func(t *rapid.T) {
+		gen := rapid.SliceOfN(rapid.Float64Range(900, 1100), 4, 9)
+		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")
+		x, _ := Compare(a, b, 1e-9)
+		y, _ := Compare(b, a, 1e-9)
+		if math.Abs(x.P-y.P) > 1e-12 || math.Abs(x.Shift+y.Shift) > 1e-9 || turned[x.Verdict] != y.Verdict {
+			t.Fatalf("%+v and %+v", x, y)
+		}
+	})
+}
+
+// noisy draws n rounds around a rate: noise of one part in a hundred and, as real paths have, now
+// and then a round far below.
+func noisy(r *rand.Rand, n int, rate float64) (x []float64) {
+	for range n {
+		v := rate * (1 + 0.01*r.NormFloat64())
+		if r.IntN(20) == 0 {
+			v *= 0.8
+		}
+		x = append(x, v)
+	}
+	return x
+}
+
+// What must be shown: A against A is the same, and a change of 5 % is found with 5 rounds.
+func TestCompareOfSimulatedPairs(t *testing.T) {
+	const pairs = 400
+	for _, c := range []struct {
+		name   string
+		change float64
+		want   string
+	}{{"A/A", 1, Same}, {"5 % less", 0.95, Slower}, {"5 % more", 1.05, Faster}} {
+		r := rand.New(rand.NewPCG(7, 11))
+		hit := 0
+		for range pairs {
+			got, ok := Compare(noisy(r, 5, 940e6), noisy(r, 5, 940e6*c.change), 0)
+			if ok && got.Verdict == c.want {
+				hit++
+			}
+		}
+		share := float64(hit) / pairs
+		least := 0.95
+		if c.want != Same {
+			least = 0.70 // where a round far below falls on the faster side, five do not decide
+		}
+		t.Logf("%s: %.1f %% %s", c.name, 100*share, c.want)
+		if share < least {
+			t.Errorf("%s: %s in %.1f %% only", c.name, c.want, 100*share)
+		}
+	}
+	// Without such rounds the change is found nearly always, and never the other way round.
+	r := rand.New(rand.NewPCG(3, 5))
+	hit := 0
+	for range pairs {
+		var a, b []float64
+		for range 5 {
+			a, b = append(a, 940e6*(1+0.01*r.NormFloat64())), append(b, 893e6*(1+0.01*r.NormFloat64()))
+		}
+		switch got, _ := Compare(a, b, 0); got.Verdict {
+		case Slower:
+			hit++
+		case Faster:
+			t.Error("the wrong way round")
+		}
+	}
+	if share := float64(hit) / pairs; share < 0.95 {
+		t.Errorf("5 %% less, noise 1 %%: found in %.1f %% only", 100*share)
+	}
+}
+
+func TestCompareByLessIsBetter(t *testing.T) {
+	by := Bound{Share: 0.03, Floor: 1e-4, Less: true}
+	none := []float64{0, 0, 0, 0, 0}
+	some := []float64{0.01, 0.02, 0.015, 0.01, 0.02}
+	for _, c := range []struct {
+		a, b []float64
+		want string
+	}{
+		{none, some, Worse},
+		{some, none, Better},
+		{none, none, Same},
+		{none, []float64{0, 1e-5, 0, 2e-5, 1e-5}, Same}, // below the floor
+		{none[:2], some[:2], Worse},                     // too few: by the bound alone
+		{[]float64{0.01, 0, 0.02, 0}, []float64{0.02, 0, 0.03, 0.001}, Undecided},
+	} {
+		got, ok := CompareBy(c.a, c.b, by)
+		if !ok || got.Verdict != c.want {
+			t.Errorf("%v against %v: %+v, want %s", c.a, c.b, got, c.want)
+		}
+	}
+	if _, ok := CompareBy(nil, some, by); ok {
+		t.Error("nothing was compared")
+	}
+}
+
+// run is a made-up one in direction d.
+func compared(d result.Direction, bps float64, change func(*result.Run)) *result.Run {
+	r := made(d, bps)
+	r.Sums[0].Receiver = &result.Total{End: 1, Bytes: int64(bps / 8)}
+	r.Test = result.Test{Transport: "tcp", Streams: 1, Direction: string(d), Duration: 10}
+	r.Hosts.Client = &result.Host{Name: "a", OS: "linux", NIC: &result.NIC{Name: "eth0", Driver: "ixgbe 1"}}
+	r.CPU.Client = &result.CPU{Total: 50}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func TestCompareRuns(t *testing.T) {
+	var a, b []*result.Run
+	for i := range 5 {
+		a = append(a, compared(result.Up, 940e6+float64(i)*1e6, nil), compared(result.Down, 500e6+float64(i)*1e6, nil))
+		slower := func(r *result.Run) {
+			r.Hosts.Client.NIC.Driver = "ixgbe 2"
+			r.Test.Streams = 4
+			r.CPU.Client.Total = 90
+		}
+		b = append(b, compared(result.Up, 840e6+float64(i)*1e6, slower), compared(result.Down, 500e6+float64(i)*1.1e6, slower))
+	}
+	c := CompareRuns(a, b, 0)
+	if c.Verdict != Slower {
+		t.Errorf("verdict %s", c.Verdict)
+	}
+	verdicts := map[string]string{}
+	for _, m := range c.Metrics {
+		verdicts[m.Metric+" "+m.Direction] = m.Verdict
+		if m.Holm < m.P {
+			t.Errorf("%s: corrected p %v below %v", m.Metric, m.Holm, m.P)
+		}
+	}
+	want := map[string]string{
+		"goodput up": Slower, "goodput down": Same, "rtt up": Same, "cpu-client up": Worse, "cpu-client down": Worse,
+	}
+	if diff := cmp.Diff(want, verdicts); diff != "" {
+		t.Error(diff)
+	}
+	wantDifferences := []result.Difference{
+		{What: "streams", A: "1", B: "4", Setting: true},
+		{What: "driver", End: result.Client, A: "ixgbe 1", B: "ixgbe 2"},
+	}
+	if diff := cmp.Diff(wantDifferences, c.Differences); diff != "" {
+		t.Error(diff)
+	}
+	// Holm: five rounds reach p = 0.0079 at least; seven such figures still pass, eight would not.
+	if c.Metrics[0].P > 0.0080 || c.Metrics[0].Holm >= Significant {
+		t.Errorf("%+v", c.Metrics[0])
+	}
+}
+
+// Sides that do not agree on the direction cannot be called faster or slower as a whole.
+func TestCompareRunsOpposed(t *testing.T) {
+	var a, b []*result.Run
+	for i := range 4 {
+		v := float64(i) * 1e5
+		a = append(a, compared(result.Up, 900e6+v, nil), compared(result.Down, 500e6+v, nil))
+		b = append(b, compared(result.Up, 500e6+v, nil), compared(result.Down, 900e6+v, nil))
+	}
+	if c := CompareRuns(a, b, 0); c.Verdict != Undecided {
+		t.Errorf("%+v", c.Verdict)
+	}
+	if c := CompareRuns(a, nil, 0); c.Verdict != Undecided || len(c.Metrics) != 0 {
+		t.Errorf("without a side: %+v", c)
+	}
+}
