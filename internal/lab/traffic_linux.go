@@ -105,7 +105,8 @@ func (f *trafficFlow) send(ctx context.Context, start time.Time) {
 	}()
 	buf := make([]byte, f.Size-headersUDP)
 	next := f.At
-	for f.For == 0 || next < f.At+f.For {
+	on := func() bool { return f.For == 0 || next < f.At+f.For }
+	for on() {
 		if wait := time.Until(start.Add(next)); wait > 0 {
 			select {
 			case <-ctx.Done():
@@ -113,7 +114,7 @@ func (f *trafficFlow) send(ctx context.Context, start time.Time) {
 			case <-time.After(wait):
 			}
 		}
-		for burst := 0; burst < trafficBurst && time.Since(start) >= next && ctx.Err() == nil; burst++ {
+		for burst := 0; burst < trafficBurst && on() && time.Since(start) >= next && ctx.Err() == nil; burst++ {
 			// An answer of ICMP's, or a full device, is the flow's own business.
 			if n, err := f.from.Write(buf); err == nil {
 				f.stats.Sent.Packets++
