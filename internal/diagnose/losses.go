@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/stats"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -236,4 +237,16 @@ func belowItsShare(c *Case, l *leg) bool {
 		return false
 	}
 	return one.losses().runs >= 3 && lossMatters(one) && best.rate > 2*one.rate
+}
+
+// lossHolds reports that what is lost below a stream, too, is enough to hold it where it is, though a
+// queue stands (that of others' bursts may): Mathis' rate for that loss, at the empty path's round
+// trip, is no more than half above the stream's.
+func (c *Case) lossHolds(l *leg, f *flow) bool {
+	n, known := l.below()
+	if !known || !l.lossesStay(f) || !conclude.LossBased(f.cc) || f.mss <= 0 || c.Idle.rtt <= 0 || f.rate <= 0 {
+		return false
+	}
+	most := float64(f.streams) * conclude.Mathis(int64(f.mss), int64(c.Idle.rtt*1e6), n.ratio())
+	return most <= 1.5*f.rate
 }

@@ -23,7 +23,7 @@ func loss(c *Case) (out []result.Verdict) {
 			continue
 		}
 		stay := l.lossesStay(f)
-		if filled(c, l) {
+		if filled(c, l) && !c.lossHolds(l, f) {
 			// One stream keeps the queue full: what is lost besides holds nobody, but calls do not
 			// like it.
 			if n, _ := l.below(); stay && lower(n.lost, n.packets) >= audible {
@@ -42,6 +42,13 @@ func loss(c *Case) (out []result.Verdict) {
 		out = append(out, c.lossVerdict(l, f, stay))
 	}
 	return out
+}
+
+// inRuns reports that datagrams were lost one after another more often than chance has it: in runs of
+// bursty on average, with several that followed a lost one, or in short ones that are many.
+func inRuns(p *result.LossPeriods, u *result.UDPLoss) bool {
+	long := p.MeanLength >= bursty && (p.Runs >= 3 || p.Runs > 0 && u.Lost-p.Runs >= 4)
+	return long || p.Runs >= 10 && p.Conditional >= max(0.2, 4*u.Ratio)
 }
 
 // audible is the least ratio of errors that is worth a note where they hold nobody.
@@ -91,7 +98,7 @@ func (c *Case) lossVerdict(l *leg, f *flow, stay bool) result.Verdict {
 			put(&v, "longest", float64(p.Longest), "packets")
 			pattern = fmt.Sprintf("in runs of %.1f, the longest %d", p.MeanLength, p.Longest)
 			say(&v, "lost %s; after a lost one the next is lost with %s", pattern, percent(p.Conditional))
-			if p.Runs >= 3 && p.MeanLength >= bursty || p.Runs >= 10 && p.Conditional >= max(0.2, 4*u.Ratio) {
+			if inRuns(p, u) {
 				v.Code = LossBursty
 			}
 			if p.Runs > 0 {

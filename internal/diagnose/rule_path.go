@@ -38,7 +38,7 @@ func full(c *Case) (out []result.Verdict) {
 		if atTheEnds(c, l, one) {
 			continue
 		}
-		if f := l.lossy(); f != nil && unqueued(c, one) && l.lossesStay(f) && !saturated(l) {
+		if f := l.lossy(); f != nil && (unqueued(c, one) && l.lossesStay(f) && !saturated(l) || l.flat() && c.lossHolds(l, f)) {
 			continue
 		}
 		// Several streams that carry no more than one, with nothing at the ends to hold them, are
@@ -129,7 +129,11 @@ func (c *Case) fullVerdict(l *leg, one *flow, code string, ideal float64) result
 	if code == LinkFull {
 		what = fmt.Sprintf("the link is full (%s of what TCP can reach on it)", percent(best.rate/ideal))
 	}
-	v.Summary = fmt.Sprintf("%s: nothing is wrong, %s: %s; a copy that is slower is limited by its program or disk.", c.way(l.dir), what, rate(best.rate))
+	if best.rate >= (1+moved)*one.rate {
+		v.Summary = fmt.Sprintf("%s: with several streams %s: %s; one alone gets %s.", c.way(l.dir), what, rate(best.rate), rate(one.rate))
+	} else {
+		v.Summary = fmt.Sprintf("%s: nothing is wrong, %s: %s; a copy that is slower is limited by its program or disk.", c.way(l.dir), what, rate(best.rate))
+	}
 	advise(&v, "for more: a faster link or less traffic beside it; for a copy that is slower than this, look at its program and disks")
 	return v
 }
