@@ -122,6 +122,10 @@ func DatagramBytes(payload, mtu, family int) [5]int {
 // fragmentHeader is IPv6's (RFC 8200 §4.5).
 const fragmentHeader = 8
 
+// Pieces is how many IP packets a datagram of so many bytes of payload becomes where a packet has at
+// most mtu bytes: 1 = it is whole.
+func Pieces(payload, mtu, family int) int { return packetsPer(payload, mtu, family) }
+
 // packetsPer is how many IP packets a datagram becomes.
 func packetsPer(payload, mtu, family int) int {
 	h := units.UDPHeaders(family == 6, 0)

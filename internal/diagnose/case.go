@@ -36,6 +36,7 @@ type leg struct {
 	dir   result.Direction
 	flows []flow // of TCP under load, in order
 	udp   *flow  // rate-limited, half of TCP's rate
+	frag  *flow  // the same with datagrams that no packet of the path holds
 	case_ *Case
 }
 
@@ -92,6 +93,8 @@ func NewCase(history []method.Done, facts *result.Facts) *Case {
 			switch {
 			case strings.HasSuffix(f.name, "-udp"):
 				l.udp = &f
+			case strings.HasSuffix(f.name, "-frag"):
+				l.frag = &f
 			case strings.Contains(f.name, "-police-"):
 			default:
 				l.flows = append(l.flows, f)

@@ -63,6 +63,7 @@ const (
 	StandingQueue  = "standing-queue"
 	Asymmetric     = "asymmetric"
 	SmallMTU       = "small-mtu"
+	Fragmentation  = "fragmentation"
 	SocketLoss     = "receive-socket-loss"
 	LinkSlow       = "link-negotiated-low"
 	HalfDuplex     = "half-duplex"
@@ -135,6 +136,7 @@ var rules = []rule{
 	{Firewall, udpBlocked},
 	{SocketLoss, socketLoss},
 	{SmallMTU, smallMTU},
+	{Fragmentation, fragmentation},
 	{LinkSlow, linkFacts},
 	{SingleQueue, hostFacts},
 	{Steal, stolen},
@@ -274,7 +276,7 @@ func Codes() []string {
 	return []string{
 		LinkFull, PathFull, ReceiveWindow, SendBuffer, Autotuning, ScalingLost, SenderCPU, ReceiverCPU, LossRandom, LossBursty, ShallowBuffer,
 		Policer, Shaper, PerFlow, RateLimited, Application, MTUHole, Firewall, Outage, Reordering, Competing, ControlUnfit, ECMP, ClassStarved, Inconclusive,
-		StandingQueue, Asymmetric, SmallMTU, SocketLoss, LinkSlow, HalfDuplex, SingleQueue, Steal, Wireless, SameMachine, Forwarder, BothWays, LAGCollision, SharedMedium, TCPSplit, OptionsAltered,
+		StandingQueue, Asymmetric, SmallMTU, Fragmentation, SocketLoss, LinkSlow, HalfDuplex, SingleQueue, Steal, Wireless, SameMachine, Forwarder, BothWays, LAGCollision, SharedMedium, TCPSplit, OptionsAltered,
 		LoadedDelay, Unsteady, ToolLimit, OldPeer, Translated, MTUDiffers, SpeedDiffers, CoresDiffer, VersionsDiffer, ControlDiffers,
 		OffloadOff, BacklogDropped, SmallRing, Distance, TableFull, SlowClock, EmulatedCard, SameHypervisor,
 	}

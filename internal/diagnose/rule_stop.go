@@ -215,21 +215,11 @@ func lostProbes(f *flow) (int64, bool) {
 // smallMTU: the path takes smaller packets than the interfaces of both ends.
 func smallMTU(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
-		one := l.one()
-		if one == nil || !one.usable() || one.mss == 0 || c.loopback() {
+		packet, mtu, narrow := narrowed(l)
+		if !narrow || c.loopback() {
 			continue
 		}
-		mtu := 0
-		for _, e := range []result.End{result.Client, result.Server} {
-			if h := one.run.Hosts.Of(e); h != nil && h.NIC != nil && h.NIC.MTU > 0 && (mtu == 0 || h.NIC.MTU < mtu) {
-				mtu = h.NIC.MTU
-			}
-		}
-		packet := int(one.wire(one.mss) + 0.5)
-		if mtu == 0 || packet >= mtu-4 || one.run.Test.MSS > 0 {
-			continue
-		}
-		v := draft(SmallMTU, Likely, l, one)
+		v := draft(SmallMTU, Likely, l, l.one())
 		v.Note = true
 		put(&v, "mtu", float64(packet), "bytes")
 		put(&v, "interface", float64(mtu), "bytes")

@@ -134,8 +134,10 @@ func (c *Case) excluded(d *method.Done) (out []exclusion) {
 
 // named is the flow of a stage.
 func (l *leg) named(stage string) *flow {
-	if l.udp != nil && l.udp.name == stage {
-		return l.udp
+	for _, f := range []*flow{l.udp, l.frag} {
+		if f != nil && f.name == stage {
+			return f
+		}
 	}
 	for i := range l.flows {
 		if l.flows[i].name == stage {
@@ -156,7 +158,7 @@ func (c *Case) excludedBy(l *leg, f *flow) (out []exclusion) {
 		}
 		return out
 	}
-	if !f.usable() || strings.HasPrefix(f.name, "both") {
+	if f == l.frag || !f.usable() || strings.HasPrefix(f.name, "both") {
 		return out
 	}
 	one := l.one()
