@@ -6,6 +6,10 @@ import "time"
 // test, a sweep, a diagnosis, an acceptance. What it says follows from its runs.
 type Report struct {
 	Schema   int       `json:"schema"`            // version of the JSON form
+	ID       string    `json:"id,omitempty"`      // ULID; sorts by time
+	Label    string    `json:"label,omitempty"`   // the user's name for what was measured, e.g. a link
+	Note     string    `json:"note,omitempty"`    // a remark of the user
+	Tags     []string  `json:"tags,omitempty"`    // words of the user to find it by
 	Kind     string    `json:"kind"`              // "test", "delay", "diagnose"; later "sweep", "accept"
 	Tool     Tool      `json:"tool"`              // the program that made the document
 	Started  time.Time `json:"started"`           // wall clock of the first run, a label only; UTC

@@ -93,6 +93,32 @@ type Run struct {
 	// CLOCK_MONOTONIC), in ns, at which its time axis is 0: the end of the omitted part.
 	// It lets a third point on the same machine be laid beside the run. nil = unknown.
 	Zero *int64 `json:"zero_mono_ns,omitempty"`
+
+	Hops     []Hop     `json:"hops,omitempty"`     // the way to the other end, nearest first; nil = not known
+	Imported *Imported `json:"imported,omitempty"` // of a run that was read from another program's file
+}
+
+// Hop is one station of the way to the other end.
+type Hop struct {
+	TTL  int    `json:"ttl"`            // how many stations from here, from 1
+	Addr string `json:"addr,omitempty"` // who answered; "" = nobody did
+}
+
+// Imported says where a run comes from that this program did not make.
+type Imported struct {
+	Format string `json:"format"`         // stable word, e.g. "iperf3-json", "ntttcp-xml"
+	File   string `json:"file,omitempty"` // its name, without folder
+	// Rounded: the file has rounded figures only (a text). Amounts and times of the run are
+	// values that round to all of them, exact within half a unit of the last digit shown.
+	Rounded bool `json:"rounded,omitempty"`
+	// Figures are those of the file that have no place elsewhere in the run, by the file's own names.
+	Figures []Figure `json:"figures,omitempty"`
+}
+
+// Figure is one line of a foreign document, as it stands there.
+type Figure struct {
+	Name  string `json:"name"`  // as the document says it
+	Value string `json:"value"` // as it stands there
 }
 
 // Step is a command worth typing next.

@@ -23,8 +23,8 @@ type delayOptions struct {
 	tcp      bool
 	connects int
 	peerFlags
-	noStore bool
-	out     outputOptions
+	keep keepOptions
+	out  outputOptions
 }
 
 const delayLong = `Measure delay and its variation towards HOST on an otherwise idle path: small datagrams
@@ -69,7 +69,7 @@ func newDelayCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.tcp, "tcp", false, "request and response over one TCP connection, and connect times")
 	f.IntVar(&o.connects, "connects", 20, "with --tcp: how many connections are timed")
 	f.IntVarP(&p.TOS, "tos", "S", 0, "TOS byte (DSCP × 4) of the probes from here")
-	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
+	o.keep.addFlags(f)
 	o.out.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("profile", "spacing")
 	return cmd
@@ -128,11 +128,11 @@ func (e *env) runDelay(ctx context.Context, o *delayOptions, host string) error 
 		return err
 	}
 	o.out.plain = o.out.plain || !o.out.json && !o.out.stream && !o.out.csv && !o.out.quiet // lines, also on a terminal
-	out, err := e.newOutput(o.out, []string{host}, 1, 1)
+	out, err := e.newOutput(o.out, &o.keep, []string{host}, 1, 1)
 	if err != nil {
 		return err
 	}
-	out.kind, out.together = "delay", conclude.TogetherProbes
+	out.kind, out.together, out.host = "delay", conclude.TogetherProbes, host
 	ctx, stop := e.interruptible(ctx)
 	defer stop()
 	if host == "self" {
@@ -144,7 +144,7 @@ func (e *env) runDelay(ctx context.Context, o *delayOptions, host string) error 
 		p.Host, p.Port = srv.host, srv.port
 	}
 	errs := []error{e.measureDelay(ctx, p, out)}
-	if err := out.Close(); err != nil {
+	if err := out.Close(ctx); err != nil {
 		errs = append(errs, err)
 	}
 	return worst(errs)

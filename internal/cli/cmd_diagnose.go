@@ -38,7 +38,7 @@ type diagnoseOptions struct {
 	facts, replay      string
 	json, stream       bool
 	plainLines, silent bool
-	noStore            bool
+	keep               keepOptions
 	viaWord            string
 	via                *via // nil = iperf3's protocol
 	report             string
@@ -112,7 +112,7 @@ func newDiagnoseCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
 	f.BoolVar(&o.plainLines, "plain", false, "plain lines even on a terminal")
 	f.BoolVarP(&o.silent, "quiet", "q", false, "only the closing sentence")
-	f.BoolVar(&o.noStore, "no-store", false, "do not keep the runs in the history")
+	o.keep.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("quick", "deep")
 	cmd.MarkFlagsMutuallyExclusive("up", "down")
 	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
@@ -207,6 +207,9 @@ func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) 
 	if err := checkReport(o.report); err != nil {
 		return err
 	}
+	if err := o.keep.check(); err != nil {
+		return err
+	}
 	if o.replay != "" {
 		return e.replayDiagnosis(o)
 	}
@@ -251,7 +254,13 @@ func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) 
 		outcome.History = append(outcome.History, e.measureSelf(ctx, r, view, events, outcome.History, facts)...)
 	}
 	diagnose.Fill(rep, outcome.History, facts)
-	return e.closeDiagnosis(o, view, rep)
+	o.keep.mark(rep)
+	o.keep.host = host
+	err = e.closeDiagnosis(o, view, rep)
+	if kerr := e.keep(ctx, &o.keep, rep); kerr != nil {
+		return worst([]error{err, kerr})
+	}
+	return err
 }
 
 // selfTime is how long this machine alone is measured.

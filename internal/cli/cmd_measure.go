@@ -27,7 +27,7 @@ type testOptions struct {
 	peerFlags
 	expect  []string
 	pause   time.Duration // between hosts, and between stages of a profile
-	noStore bool
+	keep    keepOptions
 	viaWord string
 	via     *via // nil = iperf3's protocol
 	out     outputOptions
@@ -136,7 +136,7 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
 	f.StringVar(&o.viaWord, "via", "", viaHelp)
-	f.BoolVar(&o.noStore, "no-store", false, "do not keep the run in the history")
+	o.keep.addFlags(f)
 	o.out.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("up", "down", "both")
 	cmd.MarkFlagsMutuallyExclusive("time", "bytes")
@@ -221,7 +221,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given 
 		}
 		steps = append(steps, s)
 	}
-	out, err := e.newOutput(o.out, args, len(hosts), len(hosts)*len(steps[0]))
+	out, err := e.newOutput(o.out, &o.keep, args, len(hosts), len(hosts)*len(steps[0]))
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given 
 			break
 		}
 	}
-	if err := out.Close(); err != nil {
+	if err := out.Close(ctx); err != nil {
 		errs = append(errs, err)
 	}
 	return worst(errs)
@@ -267,6 +267,7 @@ type wishes struct {
 // testHost makes the measurements of one host; "self" gets a server of its own.
 func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *testOptions, want wishes, out *output) []error {
 	udp := &o.udp
+	out.host = host
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/spf13/pflag"
@@ -50,9 +50,14 @@ type output struct {
 	together func([]*result.Run) string // the sentence over several runs
 	profile  string                     // "" = none
 	stages   []result.Stage             // of a profile, as they are made
+
+	keep  *keepOptions // nil = the command keeps nothing
+	host  string       // as the user named it: whose runs are being made
+	hosts []string     // of runs
 }
 
-func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*output, error) {
+// newOutput checks what can be checked before anything is sent. keep may be nil.
+func (e *env) newOutput(o outputOptions, keep *keepOptions, args []string, hosts, plans int) (*output, error) {
 	n := 0
 	for _, set := range []bool{o.json, o.stream, o.csv, o.plain, o.quiet} {
 		if set {
@@ -65,7 +70,12 @@ func (e *env) newOutput(o outputOptions, args []string, hosts, plans int) (*outp
 	if err := checkReport(o.report); err != nil {
 		return nil, err
 	}
-	return &output{e: e, o: o, args: args, plans: plans, many: hosts > 1, kind: "test", together: conclude.Together}, nil
+	if keep != nil {
+		if err := keep.check(); err != nil {
+			return nil, err
+		}
+	}
+	return &output{e: e, o: o, keep: keep, args: args, plans: plans, many: hosts > 1, kind: "test", together: conclude.Together}, nil
 }
 
 // measure runs p and shows it. The error is that of runner.Run.
@@ -105,7 +115,10 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		}
 	}
 	if run != nil {
-		out.runs = append(out.runs, run)
+		if out.keep != nil {
+			out.keep.markRun(run)
+		}
+		out.runs, out.hosts = append(out.runs, run), append(out.hosts, out.host)
 		if err != nil && (!out.ends() || !tells(run)) {
 			e.printError(err)
 		}
@@ -169,8 +182,52 @@ func (e *env) canLive() bool {
 }
 
 // Close prints what several runs say together: a sentence over both directions, a
-// table over several hosts.
-func (out *output) Close() error {
+// table over several hosts. Then it keeps them.
+func (out *output) Close(ctx context.Context) error {
+	if err := out.print(); err != nil {
+		return err
+	}
+	return out.store(ctx)
+}
+
+// store keeps what was measured: one document, or one for each of several hosts.
+func (out *output) store(ctx context.Context) error {
+	k := out.keep
+	if k == nil || len(out.runs) == 0 {
+		return nil
+	}
+	if out.many {
+		var errs []error
+		for i, run := range out.runs {
+			if i > 0 && out.hosts[i-1] == out.hosts[i] {
+				continue
+			}
+			one, each := *out, *k
+			one.runs, one.stages, one.items, one.args = nil, nil, nil, []string{out.hosts[i]}
+			for j := i; j < len(out.runs) && out.hosts[j] == out.hosts[i]; j++ {
+				one.runs = append(one.runs, out.runs[j])
+			}
+			each.id, each.host = "", out.hosts[i]
+			one.keep = &each
+			if len(one.runs) == 1 {
+				errs = append(errs, out.e.keepRun(ctx, &each, run))
+			} else {
+				errs = append(errs, out.e.keep(ctx, &each, one.all()))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	k.host = out.host
+	if out.single() {
+		return out.e.keepRun(ctx, k, out.runs[0])
+	}
+	return out.e.keep(ctx, k, out.all())
+}
+
+// single reports that the document is the run itself, not a report.
+func (out *output) single() bool { return out.plans == 1 && len(out.items) == 0 }
+
+func (out *output) print() error {
 	if out.o.report != "" && len(out.runs) > 0 {
 		if err := out.e.writeReport(out.o.report, out.all()); err != nil {
 			return err
@@ -194,7 +251,7 @@ func (out *output) Close() error {
 // document prints the one document of --json: the run, where one was asked for, else a
 // report over all of them.
 func (out *output) document() error {
-	if out.plans == 1 && len(out.items) == 0 {
+	if out.single() {
 		if len(out.runs) == 0 {
 			return nil // nothing was begun; the reason is on stderr
 		}
@@ -224,6 +281,9 @@ func (out *output) all() *result.Report {
 			rep.Err = run.Err
 		}
 	}
+	if out.keep != nil {
+		out.keep.mark(rep)
+	}
 	return rep
 }
 
@@ -239,5 +299,3 @@ func (e *env) logger() *slog.Logger {
 		},
 	}))
 }
-
-var _ io.Closer = (*output)(nil)

@@ -183,7 +183,7 @@ func TestAnnounce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := e.newOutput(c.out, []string{"self"}, 1, len(steps))
+		out, err := e.newOutput(c.out, nil, []string{"self"}, 1, len(steps))
 		if err != nil {
 			t.Fatal(err)
 		}

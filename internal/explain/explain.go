@@ -140,7 +140,7 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, diagnoseFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
+		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
 		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},

@@ -63,7 +63,7 @@ var planFields = []Topic{
 	{Word: "repeating_payload", In: []string{"Test"}, Text: "The payload repeats a short pattern, as old iperf releases sent it.", Do: "Compressing links and tunnels make such payload look faster than real data."},
 	{Word: "title", In: []string{"Test", "Stage"}, Text: "Text that iperf3 puts before each output line (-T)."},
 	{Word: "extra_data", In: []string{"Test"}, Text: "Text of the user that travels with the test and appears in its JSON."},
-	{Word: "file", In: []string{"Test"}, Text: "Local file that is sent, or into which received payload is written.", Do: "Then the disk is part of what is measured."},
+	{Word: "file", In: []string{"Test", "Imported"}, Text: "Of an imported run: the name of the file. Of a test: local file that is sent, or into which received payload is written.", Do: "Then the disk is part of what is measured."},
 	{Word: "max_bytes", In: []string{"Test"}, Unit: "bytes of payload", Text: "Budget: the engine stops when so many have moved, whatever else the test asks for."},
 	{Word: "max_rate_bps", In: []string{"Test"}, Unit: "bit/s of payload, all streams", Text: "Budget: all streams together are never faster than this."},
 	{Word: "path", In: []string{"Test", "Finish"}, Text: "How bytes were really moved at the recording end, after every fallback: see \"tx\", \"rx\", \"pacing\", \"worker\", \"batch\", \"uncut\"."},

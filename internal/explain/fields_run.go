@@ -12,6 +12,18 @@ var reportFields = []Topic{
 	{Word: "reasons", In: []string{"Item"}, Text: "What was expected and what was measured, one sentence each."},
 }
 
+// historyFields are those that the history and its importers fill.
+var historyFields = []Topic{
+	{Word: "tags", In: []string{"Report"}, Text: "Words of the user to find a result by (--tag, fullbore tag). One with the tag \"keep\" is never pruned."},
+	{Word: "hops", In: []string{"Run"}, Text: "The way from the recording end to the other one: who answers for each station, the nearest first. Absent when it was not looked for or cannot be seen.", Source: "UDP datagrams with small TTL and the ICMP messages that they bring (Linux, IP_RECVERR; needs no rights)", Do: "Compare it with an earlier run's: a changed way explains a changed rate. A balancer may change single hops by itself."},
+	{Word: "ttl", In: []string{"Hop"}, Text: "How many stations away, from 1."},
+	{Word: "addr", In: []string{"Hop"}, Text: "Address that answered for the station; absent when none did, which is no fault of the path."},
+	{Word: "imported", In: []string{"Run"}, Text: "The run was not made by this program but read from another one's file (fullbore import). Absent in runs of its own."},
+	{Word: "format", In: []string{"Imported"}, Text: "What the file is: \"iperf3-json\", \"iperf3-stream\", \"iperf3-text\", \"ntttcp-xml\", \"ntttcp-json\", \"ntttcp-text\", \"ntttcp-windows-xml\", \"ntttcp-windows-text\"."},
+	{Word: "rounded", In: []string{"Imported"}, Text: "The file has rounded figures only, as texts do: amounts and times of the run are values that round to every figure shown, exact within half a unit of the last digit there.", Do: "Compare it with care: 1.10 Gbit/s may be 1.095 or 1.105."},
+	{Word: "figures", In: []string{"Imported"}, Text: "Lines of the file that have no place elsewhere in the run, by the file's own names, as they stand there."},
+}
+
 // runFields are the fields of a run as a whole: its head, sums and conclusions.
 var runFields = []Topic{
 	{
@@ -20,8 +32,8 @@ var runFields = []Topic{
 		Do:   "A reader accepts any document whose schema it knows and ignores fields it does not know.",
 	},
 	{
-		Word: "id", In: []string{"Run", "Stream", "StreamInterval", "Item"},
-		Text:   "Of a run: its identifier, a ULID, which sorts by time. Of a stream: the protocol's number, the same at both ends (iperf3 counts 1, 3, 4, …). Of an item: a stable word for what was checked.",
+		Word: "id", In: []string{"Run", "Report", "Stream", "StreamInterval", "Item"},
+		Text:   "Of a run or report: its identifier, a ULID, which sorts by time. Of a stream: the protocol's number, the same at both ends (iperf3 counts 1, 3, 4, …). Of an item: a stable word for what was checked.",
 		Source: "ULID specification; iperf3 iperf_add_stream (the second stream is number 3)",
 	},
 	{
@@ -30,7 +42,7 @@ var runFields = []Topic{
 		Do:   "Compare results of the same release only, or say that they differ.",
 		See:  []string{"version-differs"},
 	},
-	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
+	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value", "Figure"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
 		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},
@@ -42,8 +54,8 @@ var runFields = []Topic{
 		Word: "started", In: []string{"Run", "Report"}, Unit: "date and time, UTC",
 		Text: "Wall clock when the test began. It is a label: no rate or duration is computed from it.",
 	},
-	{Word: "label", In: []string{"Run", "Point"}, Text: "A name for the run: the user's, or that of the stage of a diagnosis or profile. Of a point of a curve: what was varied and how far."},
-	{Word: "note", In: []string{"Run", "Verdict"}, Text: "Of a run: a remark that the user added. Of a verdict: true when it is worth knowing beside the limit, but is not what holds the rate back."},
+	{Word: "label", In: []string{"Run", "Report", "Point"}, Text: "A name for the run or report: the user's (--label), or of a run that of the stage of a diagnosis or profile. Of a point of a curve: what was varied and how far."},
+	{Word: "note", In: []string{"Run", "Report", "Verdict"}, Text: "Of a run or report: a remark that the user added (--note, fullbore note). Of a verdict: true when it is worth knowing beside the limit, but is not what holds the rate back."},
 	{Word: "test", In: []string{"Run"}, Text: "What was agreed to be done: transport, direction, streams, length and every option. 0, an empty word or absence means that the option was not set."},
 	{Word: "hosts", In: []string{"Run"}, Text: "Facts about both machines. The other end's are known only when it is a fullbore and tells them.", See: []string{"foreign-peer"}},
 	{

@@ -29,6 +29,9 @@ type Command struct {
 	Foreground bool
 }
 
+// historyVariable names the file of fullbore's history.
+const historyVariable = "FULLBORE_HISTORY"
+
 // Process is a program that was started in a namespace. It dies with this process.
 type Process struct {
 	cmd            *exec.Cmd
@@ -50,6 +53,9 @@ func (ns *Namespace) start(c Command, group *cgroup) (*Process, error) {
 	p := &Process{done: make(chan struct{})}
 	p.cmd = exec.Command(c.Args[0], c.Args[1:]...)
 	p.cmd.Env = append(os.Environ(), c.Env...)
+	if os.Getenv(historyVariable) == "" { // what a lab plays is no measurement of this host's paths
+		p.cmd.Env = append(p.cmd.Env, historyVariable+"=off")
+	}
 	p.cmd.Dir = c.Dir
 	if c.Stdin != nil {
 		p.cmd.Stdin = c.Stdin

@@ -34,7 +34,7 @@ func spawn(ns string, cpu int, mark time.Time, argv []string) (*process, error) 
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), mark: mark, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Env = append(os.Environ(), "HOME=/nonexistent")
+	p.cmd.Env = append(os.Environ(), "HOME=/nonexistent", "FULLBORE_HISTORY=off")
 	err := inside(ns, func() error {
 		if cpu >= 0 {
 			var set unix.CPUSet

@@ -26,6 +26,7 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	program = os.Getenv("FULLBORE")
 	dir, err := os.MkdirTemp("", "browser")
 	if err != nil {

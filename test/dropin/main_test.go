@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	// These tests wait most of the time.
 	flag.Parse()
 	given := false

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	// Most of these tests wait most of the time; what measures a rate is not parallel.
 	flag.Parse()
 	given := false

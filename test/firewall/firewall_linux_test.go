@@ -22,6 +22,7 @@ var program string // the program under test
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	if program = os.Getenv("FULLBORE"); program != "" {
 		return m.Run()
 	}

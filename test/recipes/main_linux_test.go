@@ -16,6 +16,7 @@ var program string // the program under test
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

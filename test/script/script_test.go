@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -52,6 +53,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NT", strconv.Itoa(base))
 			env.Setenv("NTSYNC", strconv.Itoa(base-1))
 			env.Setenv("TZ", "UTC")
+			env.Setenv("FULLBORE_HISTORY", filepath.Join(env.WorkDir, ".state", "history.db"))
 			env.Setenv("REAL_IPERF3", realIperf3)
 			return nil
 		},

@@ -64,6 +64,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv("FULLBORE_HISTORY", "off") // not into the developer's own
 	code := m.Run()
 	if held != nil {
 		_ = holding.Close()

@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/fullbore-net/fullbore/internal/render/json"
+	"github.com/fullbore-net/fullbore/internal/store"
+	"github.com/fullbore-net/fullbore/internal/store/sqlite"
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// keepOptions say how a measuring command keeps what it measured. Every such command has them:
+// addFlags, then check before anything is sent, mark before the document is printed, and keep
+// at the end.
+type keepOptions struct {
+	label, note string
+	tags        []string
+	out         string // folder for files; "" = none
+	noStore     bool
+
+	// host is the other end as the user named it; "" = the first of the report's inputs.
+	host string
+	// headline are the figures that the history shows, the first of them as a curve; nil = the
+	// rates, losses and round trips of the runs.
+	headline []result.Value
+
+	id string // of the report; made once
+}
+
+func (o *keepOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.label, "label", "", "name of what is measured, for the history and the files of --out, e.g. a link")
+	f.StringVar(&o.note, "note", "", "a remark that is kept with the result")
+	f.StringArrayVar(&o.tags, "tag", nil, "a word to find the result by (repeatable; \"keep\" is never pruned)")
+	f.StringVar(&o.out, "out", "", "write the result to files DATE_LABEL_TEST.json, .txt in this folder, too; nothing is overwritten")
+	f.BoolVar(&o.noStore, "no-store", false, "do not keep the result in the history")
+}
+
+// check finds out before anything is sent whether the words can be met.
+func (o *keepOptions) check() error {
+	for _, t := range o.tags {
+		if err := checkTag(t); err != nil {
+			return err
+		}
+	}
+	if strings.ContainsAny(o.label, "\n\r\x00") {
+		return usagef("--label: one line")
+	}
+	if o.out == "" {
+		return nil
+	}
+	if st, err := os.Stat(o.out); err != nil {
+		return usagef("--out: %v", err)
+	} else if !st.IsDir() {
+		return usagef("--out %s: it is no folder", o.out)
+	}
+	probe, err := os.CreateTemp(o.out, ".fullbore-*")
+	if err != nil {
+		return usagef("--out: %v", err)
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	return nil
+}
+
+// checkTag says what is wrong with a tag.
+func checkTag(t string) error {
+	if t == "" || len(t) > 64 || strings.ContainsAny(t, " ,\t\n\r\x00") {
+		return usagef("tag %q: one word of at most 64 bytes, without commas", t)
+	}
+	return nil
+}
+
+// markRun puts the user's words into a run. A run that has a label keeps it: it is its stage's.
+func (o *keepOptions) markRun(run *result.Run) {
+	if run == nil {
+		return
+	}
+	if run.Label == "" {
+		run.Label = o.label
+	}
+	run.Note = o.note
+}
+
+// mark puts the user's words and an identifier into a report.
+func (o *keepOptions) mark(rep *result.Report) {
+	if o.id == "" {
+		o.id = store.NewID(rep.Started)
+	}
+	rep.ID, rep.Label, rep.Note, rep.Tags = o.id, o.label, o.note, o.tags
+}
+
+// keep stores a report and writes the files of --out. What goes wrong in the history is said
+// on stderr and is no failure of the measurement; an error is one of --out. A report in which
+// nothing was measured is not kept. It is called once, after printing.
+func (e *env) keep(ctx context.Context, o *keepOptions, rep *result.Report) error {
+	o.mark(rep)
+	any := false
+	for _, run := range rep.Runs {
+		any = any || tells(run)
+	}
+	if !any {
+		return nil
+	}
+	return e.keepEntry(ctx, o, store.Of(rep))
+}
+
+// keepRun is keep for a command whose document is one run.
+func (e *env) keepRun(ctx context.Context, o *keepOptions, run *result.Run) error {
+	if run == nil || !tells(run) {
+		return nil
+	}
+	o.markRun(run)
+	entry := store.OfRun(run)
+	entry.Record.Tags = store.SortTags(o.tags)
+	return e.keepEntry(ctx, o, entry)
+}
+
+func (e *env) keepEntry(ctx context.Context, o *keepOptions, entry *store.Entry) error {
+	if o.host != "" {
+		entry.Record.Host = o.host
+	}
+	if len(o.headline) > 0 {
+		entry.Record.Figures = o.headline
+	}
+	if !o.noStore {
+		if err := e.storeEntry(ctx, entry); err != nil {
+			fmt.Fprintf(e.Err, "fullbore: not kept in the history: %v\n", err)
+		}
+	}
+	if o.out == "" {
+		return nil
+	}
+	return e.writeFiles(o.out, entry)
+}
+
+// historyVariable names the file of the history; "off" keeps none.
+const historyVariable = "FULLBORE_HISTORY"
+
+// historyLimitVariable is the size that documents may take, e.g. 1G; "off" = any.
+const historyLimitVariable = "FULLBORE_HISTORY_MAX"
+
+var errHistoryOff = errors.New("the history is switched off (" + historyVariable + "=off)")
+
+// historyPath is where the history is: $FULLBORE_HISTORY, else history.db in the folder for such
+// things: $XDG_STATE_HOME/fullbore, ~/.local/state/fullbore, on Windows %LOCALAPPDATA%\fullbore.
+func (e *env) historyPath() (string, error) {
+	if e.Getenv == nil {
+		return "", errHistoryOff
+	}
+	if p := e.Getenv(historyVariable); p == "off" {
+		return "", errHistoryOff
+	} else if p != "" {
+		return p, nil
+	}
+	if dir := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fullbore", "history.db"), nil
+	}
+	if dir := e.Getenv("LOCALAPPDATA"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fullbore", "history.db"), nil
+	}
+	if home := e.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "fullbore", "history.db"), nil
+	}
+	return "", fmt.Errorf("no home folder is known; name a file in %s", historyVariable)
+}
+
+// historyLimit is the automatic bound in bytes, 0 = none.
+func (e *env) historyLimit() (int64, error) {
+	switch v := e.Getenv(historyLimitVariable); v {
+	case "":
+		return store.DefaultMax, nil
+	case "off":
+		return 0, nil
+	default:
+		n, err := units.ParseSize(v)
+		if err != nil || n <= 0 {
+			return 0, fmt.Errorf("%s=%s: want a size such as 1G, or off", historyLimitVariable, v)
+		}
+		return int64(n), nil
+	}
+}
+
+// openHistory opens the history, and makes it where there is none. The caller closes it.
+func (e *env) openHistory(ctx context.Context) (store.Store, error) {
+	path, err := e.historyPath()
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, path)
+}
+
+// storePatience bounds how long keeping may take, waiting for other processes included.
+const storePatience = 15 * time.Second
+
+// storeEntry adds to the history and keeps its bound. An interrupt does not stop it: what was
+// measured until then is worth keeping.
+func (e *env) storeEntry(ctx context.Context, entry *store.Entry) (err error) {
+	if _, err := e.historyPath(); errors.Is(err, errHistoryOff) {
+		return nil
+	}
+	defer func() { // a fault of the database must not cost the measurement
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal fault: %v\n%s", r, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
+	defer cancel()
+	limit, err := e.historyLimit()
+	if err != nil {
+		return err
+	}
+	s, err := e.openHistory(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Add(ctx, entry); err != nil {
+		return err
+	}
+	if limit == 0 {
+		return nil
+	}
+	size, err := s.Size(ctx)
+	if err != nil || size.Bytes <= limit {
+		return err
+	}
+	gone, err := s.Prune(ctx, store.Bounds{MaxSize: limit / 10 * 9})
+	if err == nil && gone.Runs > 0 {
+		fmt.Fprintf(e.Err, "fullbore: the history is full (%s): its oldest %d runs were removed; see fullbore prune --help\n", units.ByteSize(limit).IEC(), gone.Runs)
+	}
+	return err
+}
+
+// writeFiles writes the document and its text to files in dir that did not exist.
+func (e *env) writeFiles(dir string, entry *store.Entry) error {
+	var doc, text bytes.Buffer
+	var err error
+	if entry.Report != nil {
+		err = json.WriteReport(&doc, entry.Report)
+	} else {
+		err = json.Write(&doc, entry.Run)
+	}
+	if err == nil {
+		err = e.plainEntry(&text, entry)
+	}
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	base := fileBase(&entry.Record)
+	for n := 1; n < 1000; n++ {
+		name := filepath.Join(dir, base)
+		if n > 1 {
+			name += fmt.Sprintf("-%d", n)
+		}
+		err = writeNew(name+".json", doc.Bytes())
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = writeNew(name+".txt", text.Bytes())
+		}
+		if err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		fmt.Fprintf(e.Err, "fullbore: written to %s.json, .txt\n", name)
+		return nil
+	}
+	return fmt.Errorf("--out: %s: there are too many of that name", filepath.Join(dir, base))
+}
+
+// fileBase is DATE_LABEL_TEST: the start in UTC, what was measured, the command.
+func fileBase(r *store.Record) string {
+	what := r.Label
+	if what == "" {
+		what = r.Host
+	}
+	clean := func(s string) string {
+		return strings.Trim(strings.Map(func(c rune) rune {
+			switch {
+			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c > 0x7f:
+				return c
+			}
+			return '-'
+		}, s), ".-")
+	}
+	parts := []string{r.Started.UTC().Format("20060102T150405Z")}
+	for _, p := range []string{clean(what), clean(r.Kind)} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, "_")
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
