@@ -16,6 +16,7 @@ import (
 type figureKind struct {
 	parse func(string) (float64, error)
 	print func(float64) string
+	unit  string // as in result.Value; "" = a plain number
 }
 
 // The kinds of figures: bit/s, shares of 1, seconds, plain numbers.
@@ -26,9 +27,10 @@ var (
 			return float64(r), err
 		},
 		print: func(v float64) string { return units.BitRate(v).String() },
+		unit:  "bit/s",
 	}
-	shareKind  = figureKind{parse: parseShare, print: func(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }}
-	timeKind   = figureKind{parse: parseSeconds, print: millisText}
+	shareKind  = figureKind{parse: parseShare, print: func(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }, unit: "ratio"}
+	timeKind   = figureKind{parse: parseSeconds, print: millisText, unit: "s"}
 	numberKind = figureKind{
 		parse: func(s string) (float64, error) { return strconv.ParseFloat(strings.TrimSpace(s), 64) },
 		print: func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) },

@@ -36,7 +36,7 @@ type methodOptions struct {
 	expect                           []string
 	json, stream, plainLines, silent bool
 	report                           string
-	noStore                          bool
+	keep                             keepOptions
 }
 
 func (o *methodOptions) addFlags(cmd *cobra.Command) {
@@ -51,7 +51,7 @@ func (o *methodOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
 	f.BoolVar(&o.plainLines, "plain", false, "plain lines even on a terminal")
 	f.BoolVarP(&o.silent, "quiet", "q", false, "only the closing sentence")
-	f.BoolVar(&o.noStore, "no-store", false, "do not keep the result in the history")
+	o.keep.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
 }
 
@@ -101,6 +101,9 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	if err := checkReport(o.report); err != nil {
 		return err
 	}
+	if err := o.keep.check(); err != nil {
+		return err
+	}
 	if o.dryRun {
 		job.dry(e.Out)
 		return nil
@@ -147,7 +150,38 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	rep.Notices = append(rep.Notices, outcome.Notices...)
 	addStages(rep, outcome.History)
 	job.fill(rep, outcome.History)
-	return e.closeMethod(o, job, view, rep, wishes)
+	o.keep.mark(rep)
+	err = e.closeMethod(o, job, view, rep, wishes)
+	o.keep.host, o.keep.headline = job.host, job.headline(rep)
+	if kerr := e.keep(ctx, &o.keep, rep); kerr != nil {
+		return worst([]error{err, kerr})
+	}
+	return err
+}
+
+// headline are the figures for the history: the one that --expect means without a word, then the
+// others; nil when the job has none.
+func (job *methodJob) headline(rep *result.Report) (out []result.Value) {
+	if job.measured == nil {
+		return nil
+	}
+	known := job.measured(rep)
+	names := slices.Sorted(maps.Keys(known))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch job.figure {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return 0
+	})
+	for _, name := range names {
+		if v := known[name]; v != nil {
+			out = append(out, result.Value{Name: name, Value: *v, Unit: job.figures[name].unit})
+		}
+	}
+	return out
 }
 
 // addStages puts what was done into the report.
