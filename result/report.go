@@ -31,6 +31,19 @@ type Report struct {
 	Sweep      *Sweep      `json:"sweep,omitempty"`      // of a sweep: what was varied and what came of it
 	Comparison *Comparison `json:"comparison,omitempty"` // of a comparison
 	ConnRate   *ConnRate   `json:"connrate,omitempty"`   // of a test of connections per second
+
+	// Findings are what a method found, one for each direction and thing looked for; their figures
+	// are for programs, what they mean is in Summary.
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// Finding is one answer of a method.
+type Finding struct {
+	Name      string   `json:"name"`                // stable word: "loss-free-rate", "capacity", "model", …
+	Direction string   `json:"direction,omitempty"` // "up", "down", "both"
+	Summary   string   `json:"summary"`             // a sentence
+	Values    []Value  `json:"values"`              // those that are not known are left out
+	Flags     []string `json:"flags,omitempty"`     // what bounds its truth, e.g. "at_max_load", "host_limited", "irregular"
 }
 
 // Stage is one step of a method.

@@ -273,14 +273,20 @@ func (v *stageView) closing(rep *result.Report, told bool, final func(*stageView
 	}
 }
 
-// noticesOf are the report's notices and those of its runs, warnings only, each once.
+// noticesOf are the report's notices and those of its runs, warnings only, the first of each kind.
 func noticesOf(rep *result.Report) (out []string) {
 	for _, n := range rep.Notices {
 		out = append(out, n.Text)
 	}
+	type kind struct {
+		code string
+		end  result.End
+	}
+	seen := map[kind]bool{} // many runs of one kind say the same with other figures
 	for _, run := range rep.Runs {
 		for _, n := range run.Notices {
-			if n.Level == result.Warn && !slices.Contains(out, n.Text) {
+			if k := (kind{n.Code, n.End}); n.Level == result.Warn && !seen[k] {
+				seen[k] = true
 				out = append(out, n.Text)
 			}
 		}

@@ -22,6 +22,7 @@ var commands = []func(*env) *cobra.Command{
 	newBDPCmd,
 	newExplainCmd,
 	newLabCmd,
+	newUDPMaxCmd,
 	newIperf3Cmd,
 	newNTTTCPCmd,
 	newVersionCmd,

@@ -140,11 +140,11 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
-		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices}},
+		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
+		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
-		{Flag, [][]Topic{flags}},
+		{Flag, [][]Topic{flags, rateFlags}},
 		{Check, [][]Topic{checks}},
 		{Verdict, [][]Topic{verdicts}},
 		{Term, [][]Topic{terms, practice}},

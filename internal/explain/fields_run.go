@@ -42,7 +42,7 @@ var runFields = []Topic{
 		Do:   "Compare results of the same release only, or say that they differ.",
 		See:  []string{"version-differs"},
 	},
-	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value", "Figure"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
+	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value", "Figure", "Finding"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
 		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},
@@ -91,11 +91,11 @@ var runFields = []Topic{
 	{Word: "notices", In: []string{"Run", "Report"}, Text: "What the reader of the numbers must know: refused options, clamps, fallbacks, doubts. Each has a stable code that `fullbore explain` knows."},
 	{Word: "verdicts", In: []string{"Run", "Report"}, Text: "What limits the path, ranked, each with its certainty, evidence and advice. Filled by a diagnosis, empty after a plain test."},
 	{
-		Word: "flags", In: []string{"Run", "Conclusion"},
+		Word: "flags", In: []string{"Run", "Conclusion", "Finding"},
 		Text: "Validity flags: short words that mark a result as doubtful for a known reason. A number with a flag is printed with the flag.",
 		Do:   "Look each up with `fullbore explain`; an acceptance test counts a flagged result as inconclusive, not as failed.",
 	},
-	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
+	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report", "Finding"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
 	{Word: "next", In: []string{"Run", "Conclusion"}, Text: "The command worth typing next, and why; null when nothing follows from this run."},
 	{Word: "command", In: []string{"Step"}, Text: "A command line to type as it stands."},
 	{Word: "why", In: []string{"Step", "Stage"}, Text: "What the command would show or mend."},
@@ -120,7 +120,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},

@@ -192,9 +192,15 @@ type loadState struct {
 	trials []Trial
 }
 
-// class judges the load for a target; host: what makes it an upper bound is not the path.
+// hostTrials is how many trials, and more than half of them, an end must have limited for that to
+// be its limit: one may be a moment in which it was busy with something else.
+const hostTrials = 3
+
+// class judges the load for a target; host: what makes it an upper bound is not the path. What an
+// end limited is no evidence against the path, so such trials do not count for it.
 func (l *loadState) class(t target) (b Bound, host bool) {
-	var good, bad, limited [2]float64 // long, short
+	var good, bad [2]float64 // long, short
+	limited := 0
 	for _, x := range l.trials {
 		i := 0
 		if x.Seconds < t.trial-1e-9 {
@@ -206,11 +212,14 @@ func (l *loadState) class(t target) (b Bound, host bool) {
 		case showsBad:
 			bad[i] += x.Seconds
 		case showsHost:
-			limited[i] += x.Seconds
+			limited++
 		}
 	}
-	b = Classify(good[0], bad[0]+limited[0], good[1], bad[1]+limited[1], t.sum, t.exceed)
-	return b, limited[0]+limited[1] > bad[0]+bad[1]
+	b = Classify(good[0], bad[0], good[1], bad[1], t.sum, t.exceed)
+	if b != UpperBound && limited >= hostTrials && 2*limited > len(l.trials) {
+		return UpperBound, true
+	}
+	return b, false
 }
 
 // loads are the trials so far, by load; ascending.
@@ -282,6 +291,9 @@ func (l *loadState) conditional(t target) float64 {
 	var long []Trial
 	var good, bad, goodShort, badShort float64
 	for _, x := range l.trials {
+		if x.shows(t.loss) == showsHost {
+			continue
+		}
 		isGood := x.shows(t.loss) == showsGood
 		switch isLong := x.Seconds >= t.trial-1e-9; {
 		case isLong && isGood:
@@ -363,7 +375,9 @@ func (ls loads) answer(g RateGoal) RateAnswer {
 	if l := ls.at(a.Lower); l != nil {
 		a.Conditional = l.conditional(used)
 		for _, t := range l.trials {
-			a.Sent, a.Lost = a.Sent+t.Sent, a.Lost+t.Lost
+			if t.shows(g.Loss) != showsHost {
+				a.Sent, a.Lost = a.Sent+t.Sent, a.Lost+t.Lost
+			}
 		}
 		a.High = upperLoss(a.Lost, a.Sent)
 	}

@@ -17,7 +17,10 @@ type NDR struct {
 	Directions []plan.Direction
 	// Max is the greatest load, payload bit/s, all streams of a direction; 0 = what TCP reaches,
 	// which is then measured first.
-	Max     float64
+	Max float64
+	// Told: Max is the user's word. Else the other end's link may be slower than this one's, and
+	// bounds it too, once it is known.
+	Told    bool
 	Streams int       // 0 = 1
 	UDP     plan.Plan // what every trial has: BlockSize, Pacing, Offload, TOS, Window …
 	TCP     plan.Plan // what the test for Max has
@@ -63,7 +66,26 @@ func (n NDR) Next(history []Done) (Step, bool) {
 }
 
 // usable reports that a step was measured to its end.
-func usable(d Done) bool { return d.Run != nil && d.Err == nil && d.Run.Err == nil }
+func usable(d Done) bool { return d.Run != nil && d.Err == nil && d.Run.Err == nil && !Cut(d) }
+
+// cutShare is how much of its time a step must have had to count.
+const cutShare = 0.8
+
+// Cut reports that a step ended before its time, for a budget: what it shows of rates is nothing.
+func Cut(d Done) bool {
+	if d.Run == nil || d.Step.Plan.Duration <= 0 {
+		return false
+	}
+	for i := range d.Run.Sums {
+		s := &d.Run.Sums[i]
+		for _, t := range []*result.Total{s.Sender, s.Receiver} {
+			if t != nil && t.Seconds() > 0 && t.Seconds() < cutShare*d.Step.Plan.Duration.Seconds() {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func (n NDR) tcp(d plan.Direction) Step {
 	p := n.TCP
@@ -77,14 +99,43 @@ func (n NDR) tcp(d plan.Direction) Step {
 // search is that of a direction, whose steps are given.
 func (n NDR) search(mine []Done) RateSearch {
 	s := RateSearch{RatePreset: n.Preset, Max: n.Max}
-	if s.Max <= 0 && len(mine) > 0 {
-		for i := range mine[0].Run.Sums { // the slower way of two
-			if g, ok := Goodput(mine[0].Run, mine[0].Run.Sums[i].Direction); ok && (s.Max <= 0 || g < s.Max) {
+	if len(mine) == 0 {
+		return s
+	}
+	first := mine[0].Run
+	if s.Max <= 0 {
+		for i := range first.Sums { // the slower way of two
+			if g, ok := Goodput(first, first.Sums[i].Direction); ok && (s.Max <= 0 || g < s.Max) {
 				s.Max = g
 			}
 		}
 	}
+	if most := linkPayload(mine); !n.Told && most > 0 && most < s.Max {
+		s.Max = most
+	}
 	return s
+}
+
+// linkPayload is what the slower one of both ends' links carries of the UDP steps' payload, bit/s;
+// 0 = not known.
+func linkPayload(mine []Done) (most float64) {
+	for i := range mine {
+		run := mine[i].Run
+		if mine[i].Step.Plan.Transport != plan.UDP || len(run.Layers) == 0 || run.Layers[0].L1 <= 0 {
+			continue
+		}
+		for _, e := range []result.End{result.Client, result.Server} {
+			h := run.Hosts.Of(e)
+			if h == nil || h.NIC == nil || h.NIC.SpeedBPS == nil || *h.NIC.SpeedBPS <= 0 {
+				continue
+			}
+			if bps := float64(*h.NIC.SpeedBPS) * run.Layers[0].L7 / run.Layers[0].L1; most == 0 || bps < most {
+				most = bps
+			}
+		}
+		return most // always the same step's, so that a search stays what it is
+	}
+	return 0
 }
 
 // step is the UDP test of an Ask.
@@ -240,6 +291,20 @@ func (n NDR) Answer(history []Done) []NDRAnswer {
 			a.Answers = s.Answers(trials)
 		}
 		out = append(out, a)
+	}
+	return out
+}
+
+// Possible are the first steps of each direction, for whoever wants to know before: the others
+// depend on what those show.
+func (n NDR) Possible() (out []Step) {
+	for _, d := range n.Directions {
+		if n.Max <= 0 {
+			out = append(out, n.tcp(d))
+			continue
+		}
+		first := n.Preset.Goals[0].Initial.Seconds()
+		out = append(out, n.step(d, Ask{Load: n.Max, Seconds: first, Warm: true}, 0), n.step(d, Ask{Load: n.Max, Seconds: first}, 1))
 	}
 	return out
 }

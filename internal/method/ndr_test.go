@@ -224,6 +224,36 @@ func TestSearchTellsTheHostsLimitApart(t *testing.T) {
 	}
 }
 
+// A sender that is held up now and then is no limit.
+func TestSearchBearsABusySender(t *testing.T) {
+	named := 0
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		path := &simPath{rate: 500e6, rng: rng}
+		search := method.RateSearch{RatePreset: preset(t, "quick"), Max: 1e9}
+		var trials []method.Trial
+		for {
+			a, more := search.Next(trials)
+			if !more {
+				break
+			}
+			x := path.trial(a)
+			x.Short = rng.Float64() < 0.1
+			trials = append(trials, x)
+		}
+		a := search.Answers(trials)[0]
+		if a.Lower > 500.3e6 || a.Lower < 480e6 || a.Irregular {
+			t.Errorf("seed %d: %+v", seed, a)
+		}
+		if a.HostLimited != 0 {
+			named++
+		}
+	}
+	if named > 1 {
+		t.Errorf("%d of 10 searches name the host", named)
+	}
+}
+
 func TestSearchBearsNoise(t *testing.T) {
 	// One trial in five loses something for reasons of its own; half may.
 	for seed := range uint64(10) {
