@@ -132,31 +132,31 @@ func (t Trial) shows(goal float64) showing {
 	return showsBad
 }
 
-// Bound is what the trials at one load say of it.
-type Bound int
+// LoadClass is what the trials at one load say of it.
+type LoadClass int
 
 // The classes of a load.
 const (
-	Undecided Bound = iota
-	LowerBound
-	UpperBound
+	LoadOpen LoadClass = iota
+	LoadLower
+	LoadUpper
 )
 
 // Classify is M-NDR's decision about a load: the seconds of its good and bad trials, long
 // ones (at least as long as the target's) and shorter ones, against a duration sum and an
 // exceed ratio. It is decided as soon as whatever comes cannot change it.
-func Classify(goodLong, badLong, goodShort, badShort, sum, exceed float64) Bound {
+func Classify(goodLong, badLong, goodShort, badShort, sum, exceed float64) LoadClass {
 	excess := badLong + math.Max(0, badShort-goodShort*exceed/(1-exceed))
 	whole := math.Max(goodLong+excess, sum)
 	optimist := excess <= exceed*whole
 	pessimist := whole-goodLong <= exceed*whole
 	switch {
 	case optimist && pessimist:
-		return LowerBound
+		return LoadLower
 	case !optimist && !pessimist:
-		return UpperBound
+		return LoadUpper
 	}
-	return Undecided
+	return LoadOpen
 }
 
 // target is one stage of a search, from coarse to final.
@@ -198,7 +198,7 @@ const hostTrials = 3
 
 // class judges the load for a target; host: what makes it an upper bound is not the path. What an
 // end limited is no evidence against the path, so such trials do not count for it.
-func (l *loadState) class(t target) (b Bound, host bool) {
+func (l *loadState) class(t target) (b LoadClass, host bool) {
 	var good, bad [2]float64 // long, short
 	limited := 0
 	for _, x := range l.trials {
@@ -216,8 +216,8 @@ func (l *loadState) class(t target) (b Bound, host bool) {
 		}
 	}
 	b = Classify(good[0], bad[0], good[1], bad[1], t.sum, t.exceed)
-	if b != UpperBound && limited >= hostTrials && 2*limited > len(l.trials) {
-		return UpperBound, true
+	if b != LoadUpper && limited >= hostTrials && 2*limited > len(l.trials) {
+		return LoadUpper, true
 	}
 	return b, false
 }
@@ -246,11 +246,11 @@ func (ls *loads) add(t Trial) {
 func (ls loads) bounds(t target) (lower, upper float64, host bool) {
 	for _, l := range ls {
 		switch b, h := l.class(t); b {
-		case LowerBound:
+		case LoadLower:
 			lower = l.load
-		case UpperBound:
+		case LoadUpper:
 			return lower, l.load, h
-		case Undecided:
+		case LoadOpen:
 		}
 	}
 	return lower, 0, false

@@ -190,7 +190,7 @@ func (p *player) reach(t target, from, to float64) bool {
 func (p *player) decide(t target, load float64) bool {
 	for {
 		if l := p.loads.at(load); l != nil {
-			if b, _ := l.class(t); b != Undecided {
+			if b, _ := l.class(t); b != LoadOpen {
 				return true
 			}
 		}

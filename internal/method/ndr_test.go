@@ -15,13 +15,13 @@ func TestClassifyGolden(t *testing.T) {
 	// Spec methods §6: duration sum 21 s, exceed ratio 0.5.
 	for _, c := range []struct {
 		goodLong, badLong, goodShort, badShort float64
-		want                                   method.Bound
+		want                                   method.LoadClass
 	}{
-		{11, 0, 0, 0, method.LowerBound},
-		{0, 11, 0, 0, method.UpperBound},
-		{10, 10, 0, 0, method.Undecided},
-		{10, 0, 0, 0, method.Undecided},
-		{0, 0, 3, 5, method.Undecided},
+		{11, 0, 0, 0, method.LoadLower},
+		{0, 11, 0, 0, method.LoadUpper},
+		{10, 10, 0, 0, method.LoadOpen},
+		{10, 0, 0, 0, method.LoadOpen},
+		{0, 0, 3, 5, method.LoadOpen},
 	} {
 		if got := method.Classify(c.goodLong, c.badLong, c.goodShort, c.badShort, 21, 0.5); got != c.want {
 			t.Errorf("Classify(%v) = %v, want %v", c, got, c.want)
@@ -31,12 +31,12 @@ func TestClassifyGolden(t *testing.T) {
 	// of good long ones a lower bound.
 	for _, c := range []struct {
 		goodLong, badLong, goodShort, badShort float64
-		want                                   method.Bound
+		want                                   method.LoadClass
 	}{
-		{20, 1, 0, 0, method.UpperBound},
-		{20, 0, 50, 1, method.UpperBound},
-		{20, 0, 50, 0, method.Undecided},
-		{21, 0, 0, 0, method.LowerBound},
+		{20, 1, 0, 0, method.LoadUpper},
+		{20, 0, 50, 1, method.LoadUpper},
+		{20, 0, 50, 0, method.LoadOpen},
+		{21, 0, 0, 0, method.LoadLower},
 	} {
 		if got := method.Classify(c.goodLong, c.badLong, c.goodShort, c.badShort, 21, 0); got != c.want {
 			t.Errorf("exceed 0: Classify(%v) = %v, want %v", c, got, c.want)
@@ -50,7 +50,7 @@ func TestClassifyIsFinal(t *testing.T) {
 		sum := rapid.Float64Range(1, 60).Draw(t, "sum")
 		exceed := rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.9}).Draw(t, "exceed")
 		var good, bad float64
-		first := method.Undecided
+		first := method.LoadOpen
 		for good+bad < sum {
 			d := math.Min(rapid.Float64Range(0.1, 5).Draw(t, "d"), sum-good-bad)
 			if rapid.Bool().Draw(t, "good") {
@@ -59,17 +59,17 @@ func TestClassifyIsFinal(t *testing.T) {
 				bad += d
 			}
 			got := method.Classify(good, bad, 0, 0, sum, exceed)
-			if first != method.Undecided && got != first && math.Abs(good+bad-sum) > 1e-6 {
+			if first != method.LoadOpen && got != first && math.Abs(good+bad-sum) > 1e-6 {
 				t.Fatalf("was %v, became %v at good %v bad %v of %v", first, got, good, bad, sum)
 			}
-			if first == method.Undecided {
+			if first == method.LoadOpen {
 				first = got
 			}
 			if sum-good-bad < 1e-9 {
 				break
 			}
 		}
-		if first == method.Undecided && method.Classify(good+1e-6, bad, 0, 0, sum, exceed) == method.Undecided {
+		if first == method.LoadOpen && method.Classify(good+1e-6, bad, 0, 0, sum, exceed) == method.LoadOpen {
 			t.Fatalf("undecided after the whole sum: good %v, bad %v of %v", good, bad, sum)
 		}
 	})
