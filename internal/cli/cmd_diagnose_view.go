@@ -58,6 +58,9 @@ func (v *diagnoseView) final(rep *result.Report) {
 			continue
 		}
 		head := fmt.Sprintf("%s (%s)", x.Code, x.Certainty)
+		if twice(rep.Verdicts, x.Code) {
+			head = fmt.Sprintf("%s, %s (%s)", x.Code, x.Direction, x.Certainty)
+		}
 		fmt.Fprintf(w, "\n%s\n", v.paint("1", head))
 		if i > 0 {
 			line("  ", x.Summary)
@@ -90,6 +93,17 @@ func (v *diagnoseView) final(rep *result.Report) {
 	if rep.Err != nil && diagnose.Conclusive(rep.Verdicts) {
 		line("broke off: ", rep.Err.Text)
 	}
+}
+
+// twice reports that a cause is named of more than one direction.
+func twice(vs []result.Verdict, code string) bool {
+	n := 0
+	for _, v := range vs {
+		if v.Code == code && !v.Note && v.Direction != "" {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // todo lists advice, of causes first, each once.

@@ -58,7 +58,7 @@ func adviceCommands(text, line string) Advice {
 		a.Commands = []string{command}
 		a.Text = "(" + rest
 		if text != "" {
-			a.Text = text + "… (" + rest
+			a.Text = strings.TrimSuffix(text, ": ") + " (" + rest
 		}
 		return a
 	}

@@ -28,7 +28,7 @@ func TestAdviceOf(t *testing.T) {
 			Where: "on b (Linux)", Text: "and a program that asks for it:", Commands: []string{"sysctl -w net.core.rmem_max=16777216"},
 		},
 		"before it drops: tc qdisc replace dev DEV root tbf rate 5M (or cake)": {
-			Text: "before it drops: … (or cake)", Commands: []string{"tc qdisc replace dev DEV root tbf rate 5M"},
+			Text: "before it drops (or cake)", Commands: []string{"tc qdisc replace dev DEV root tbf rate 5M"},
 		},
 		"on a: who sends? (ss -tinp; nethogs)": {Text: "on a: who sends? (ss -tinp; nethogs)"},
 	} {

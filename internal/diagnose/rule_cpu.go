@@ -134,7 +134,7 @@ func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) resul
 			// Whose time it was cannot be told apart: no intervention of ours proves it.
 			v.Certainty = weaker(v.Certainty, Likely)
 			say(&v, "%s", n.Text)
-			advise(&v, fmt.Sprintf("on %s: stop what else runs there (top), and repeat", c.host(end)))
+			advise(&v, fmt.Sprintf("on %s: stop what else runs there (top), and repeat", c.place(end)))
 		}
 	}
 	reach(&v, goal)
@@ -156,7 +156,7 @@ func (c *Case) adviseCPU(v *result.Verdict, l *leg, end result.End, load float64
 	if core.known && core.soft > 0.6*core.busy {
 		advise(v, c.on(end, []string{"spread the interrupts: ethtool -L DEV combined N; systemctl start irqbalance"}, []string{"Enable-NetAdapterRss -Name *"})...)
 	}
-	advise(v, fmt.Sprintf("on %s: fullbore doctor (offloads, governor, queues)", c.host(end)))
+	advise(v, fmt.Sprintf("on %s: fullbore doctor (offloads, governor, queues)", c.place(end)))
 }
 
 // stolen: the hypervisor gave the machine's time to others.

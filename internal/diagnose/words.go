@@ -36,6 +36,14 @@ func (c *Case) host(e result.End) string {
 	return string(e)
 }
 
+// place is where advice is followed: an end, or this machine where it plays both.
+func (c *Case) place(e result.End) string {
+	if c.loopback() {
+		return "this machine"
+	}
+	return c.host(e)
+}
+
 // way is "a → b" of a direction.
 func (c *Case) way(d result.Direction) string {
 	return c.host(d.Sender()) + " → " + c.host(d.Receiver())
@@ -58,7 +66,7 @@ func (c *Case) on(e result.End, linux, windows []string) []string {
 	var out []string
 	add := func(system string, lines []string) {
 		for _, l := range lines {
-			out = append(out, fmt.Sprintf("on %s (%s): %s", c.host(e), system, l))
+			out = append(out, fmt.Sprintf("on %s (%s): %s", c.place(e), system, l))
 		}
 	}
 	switch c.osOf(e) {
