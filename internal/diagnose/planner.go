@@ -282,6 +282,7 @@ func (p Planner) Possible() (out []method.Step) {
 		{"copied instead of zero-copy", "does it get slower when each byte costs more?", some, false},
 		{"UDP after silence, two rates", "a policer lets a burst through and then drops, without delay", p.Budget.Police, true},
 		{"UDP in pieces, slow", "where packets are smaller than the ends': does a datagram that has to be cut arrive?", max(some, 2*time.Second), true},
+		{"single stream, later", "where others were seen on an interface, or the rate wavered: is it still so?", some, false},
 		{"small segments", "where nothing arrives: do smaller packets come through?", time.Second, true},
 		{"16 streams, then one from a port of each kind", "where streams were unequal: do their source ports take different ways?", some, false},
 		{"1 stream marked EF, twice the rate", "where best effort waits and EF does not: does another class take its share?", some, true},

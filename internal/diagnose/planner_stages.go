@@ -50,7 +50,7 @@ func (p Planner) interventions(c *Case, l *leg) (decide, confirm []*method.Step)
 		confirm = append(confirm, p.half(l, m))
 		confirm = append(confirm, p.afterHalf(c, l)...)
 	}
-	confirm = append(confirm, p.datagrams(l), p.half(l, one), p.fragments(c, l))
+	confirm = append(confirm, p.datagrams(l), p.half(l, one), p.fragments(c, l), p.again(c, l))
 	if p.Budget.Name == "deep" {
 		confirm = append(confirm, p.copied(l))
 	}

@@ -134,6 +134,7 @@ func competing(c *Case) (out []result.Verdict) {
 			// A tenth and less is worth knowing; more is what the test lacks.
 			v.Note = foreign < 0.1*all
 			reach(&v, f.rate+foreign)
+			c.goneLater(&v, l, f, e, foreign)
 			advise(&v, fmt.Sprintf("on %s: who sends? (ss -tinp; nethogs; iftop) – repeat when it is over, or at another hour", c.host(e)))
 			v.Summary = fmt.Sprintf("%s: other traffic uses %s of the interface of %s (%s): this test got the rest, %s.", c.way(l.dir), percent(foreign/all), c.host(e), rate(foreign), rate(f.rate))
 			out = append(out, v)

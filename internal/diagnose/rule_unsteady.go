@@ -53,6 +53,7 @@ func unsteady(c *Case) (out []result.Verdict) {
 		put(&v, "variation", cov, "ratio")
 		low, high := slices.Min(x), slices.Max(x)
 		say(&v, "1 stream: %s, from %s to %s in rows of %s (coefficient of variation %s)", rate(f.rate), rate(low), rate(high), ms(step(rows)), percent(cov))
+		c.steadyLater(&v, l)
 		text := "without a period"
 		if lag, r, ok := period(x); ok {
 			p := lag * step(rows)
