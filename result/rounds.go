@@ -25,8 +25,8 @@ type Rounds struct {
 
 // Comparison is what M-ROUNDS says of side B against side A.
 type Comparison struct {
-	A           ComparedSide `json:"a"`
-	B           ComparedSide `json:"b"`
+	A           ComparedSide `json:"a"`           // what is compared with
+	B           ComparedSide `json:"b"`           // what is judged
 	Threshold   float64      `json:"threshold"`   // share by which a figure must differ to count
 	Verdict     string       `json:"verdict"`     // "faster", "slower", "same", "undecided": by goodput, B against A
 	Metrics     []Compared   `json:"metrics"`     // goodput first
@@ -47,26 +47,26 @@ type Compared struct {
 	Metric    string   `json:"metric"`              // "goodput", "loss", "jitter", "rtt", "retransmits", "cpu-client", "cpu-server"
 	Direction string   `json:"direction,omitempty"` // "up", "down"
 	Unit      string   `json:"unit"`                // "bit/s", "ratio", "s", "s/GB"
-	A         Rounds   `json:"a"`
-	B         Rounds   `json:"b"`
-	Shift     float64  `json:"shift"`       // Hodges–Lehmann: median of all differences B − A, in Unit
-	Share     *float64 `json:"share"`       // Shift over the median of A; nil = that is 0
-	Low       *float64 `json:"shift_low"`   // interval of the shift; nil = too few rounds for one
-	High      *float64 `json:"shift_high"`  // its upper end
-	Level     *float64 `json:"shift_level"` // its coverage
-	U         float64  `json:"u"`           // Mann–Whitney
-	P         float64  `json:"p"`           // two-sided, exact up to 20 rounds a side
-	Holm      float64  `json:"p_holm"`      // corrected for all metrics
-	TooFew    bool     `json:"too_few"`     // fewer than four rounds a side: by the threshold alone
-	Verdict   string   `json:"verdict"`     // of goodput "faster", "slower"; of others "better", "worse"; "same", "undecided"
+	A         Rounds   `json:"a"`                   // values of side A
+	B         Rounds   `json:"b"`                   // values of side B
+	Shift     float64  `json:"shift"`               // Hodges–Lehmann: median of all differences B − A, in Unit
+	Share     *float64 `json:"share"`               // Shift over the median of A; nil = that is 0
+	Low       *float64 `json:"shift_low"`           // interval of the shift; nil = too few rounds for one
+	High      *float64 `json:"shift_high"`          // its upper end
+	Level     *float64 `json:"shift_level"`         // its coverage
+	U         float64  `json:"u"`                   // Mann–Whitney
+	P         float64  `json:"p"`                   // two-sided, exact up to 20 rounds a side
+	Holm      float64  `json:"p_holm"`              // corrected for all metrics
+	TooFew    bool     `json:"too_few"`             // fewer than four rounds a side: by the threshold alone
+	Verdict   string   `json:"verdict"`             // of goodput "faster", "slower"; of others "better", "worse"; "same", "undecided"
 }
 
 // Difference is a fact in which the sides of a comparison differ.
 type Difference struct {
 	What string `json:"what"`                 // stable word, e.g. "streams", "driver", "hops"
 	End  End    `json:"differs_at,omitempty"` // whose; absent = of the test
-	A    string `json:"a"`
-	B    string `json:"b"`
+	A    string `json:"a"`                    // of side A
+	B    string `json:"b"`                    // of side B
 	// Setting: it is one of the test itself, so that the figures do not compare like with like.
 	Setting bool `json:"setting,omitempty"`
 }

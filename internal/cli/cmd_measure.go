@@ -36,6 +36,9 @@ type testOptions struct {
 	profile      *testProfile // nil = none
 	reasons      []string     // why the profile chose what it did
 	streamsTyped bool
+
+	rounds roundsFlag
+	seed   int64 // of their random order; 0 = drawn
 }
 
 const testLong = `Measure TCP (or UDP: -u) towards HOST, up and then down, and say how fast it is.
@@ -57,6 +60,10 @@ bound and with who lost it.
 --profile vm is Azure's procedure for virtual machines: two streams for each core of
 this host, upwards; 10 s with one stream, then 300 s. A flag that is given wins.
 
+--rounds 5 measures five times, up and down in random order, and takes the median:
+one run is an anecdote. --expect then judges the median. From six rounds on there is
+a confidence interval; with fewer only a range.
+
 --expect takes terms separated by commas: rate (the default), and of UDP loss,
 jitter (RFC 3550, mean) and pdv (delay variation, p99).`
 
@@ -69,6 +76,7 @@ const testExample = `  fullbore test self
   fullbore test @hosts.txt -t 30 --csv
   fullbore test 192.0.2.2 --profile vm             10 s with one stream, then 300 s
   fullbore test 192.0.2.2 --expect '>= 9 Gbit/s'   exit code 1 when missed
+  fullbore test 192.0.2.2 --rounds 5               five rounds: median, range, what stands out
   fullbore test 192.0.2.2 -u -b 100M               UDP, 100 Mbit/s of payload
   fullbore test 192.0.2.2 -u -b 95% --down         95 % of the link's speed
   fullbore test 192.0.2.2 -u --pps 50 -l 200 -t 60 --grade voice=30ms/1%
@@ -135,6 +143,8 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
 	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
+	f.Var(&o.rounds, "rounds", roundsHelp+"; directions in random order inside each round; of a profile its last stage")
+	f.Int64Var(&o.seed, "seed", 0, "number from which the random order of --rounds follows (default: drawn, and told)")
 	f.StringVar(&o.viaWord, "via", "", viaHelp)
 	o.keep.addFlags(f)
 	o.out.addFlags(f)
@@ -266,7 +276,6 @@ type wishes struct {
 
 // testHost makes the measurements of one host; "self" gets a server of its own.
 func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *testOptions, want wishes, out *output) []error {
-	udp := &o.udp
 	out.host = host
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
@@ -278,46 +287,74 @@ func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *te
 			steps[i].plan.Host, steps[i].plan.Port = srv.host, srv.port
 		}
 	}
-	var errs []error
-	var runs []*result.Run // to this host
+	t := &hostTest{e: e, host: host, o: o, want: want, out: out}
+	if o.rounds.asked() {
+		t.inRounds(ctx, steps)
+		return t.errs
+	}
 	for i := range steps {
-		step := &steps[i]
-		if step.first && i > 0 && !sleep(ctx, o.pause) {
+		if steps[i].first && i > 0 && !sleep(ctx, o.pause) {
 			break
 		}
-		r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger(), Profiles: want.profiles}
-		if n := step.fit(runs); n != nil {
-			r.Notices = append(r.Notices, *n)
-		}
-		p := step.plan
-		err := udp.resolve(ctx, &p, runs)
-		if err == nil && udp.udp && udp.spec().auto {
-			var found *result.Notice
-			if found, err = e.findRate(ctx, r, &p, runs, out.say); found != nil {
-				r.Notices = append(r.Notices, *found)
-			}
-		}
-		if err != nil {
-			e.printError(err)
-			return append(errs, &codeError{code: exitCode(err)})
-		}
-		run, err := out.step(ctx, r, step, p)
-		if err != nil && run == nil {
-			return append(errs, err)
-		}
-		runs = append(runs, run)
-		var broke *result.Error
-		switch {
-		case errors.As(err, &broke):
-			errs = append(errs, &codeError{code: runExit(broke)})
-		case len(want.thresholds) > 0 && step.judge:
-			errs = append(errs, checkAll(want.thresholds, e, run, out))
-		}
-		if ctx.Err() != nil || broke != nil && (runExit(broke) != exitBroken || step.stage != nil) {
-			break // the next direction or stage would fail alike
+		if !t.one(ctx, &steps[i]) {
+			break
 		}
 	}
-	return errs
+	return t.errs
+}
+
+// hostTest is the measuring of one host.
+type hostTest struct {
+	e    *env
+	host string
+	o    *testOptions
+	want wishes
+	out  *output
+	runs []*result.Run // so far
+	errs []error
+}
+
+// one makes one measurement; false when the next one would fail alike.
+func (t *hostTest) one(ctx context.Context, step *testStep) bool {
+	e, udp := t.e, &t.o.udp
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger(), Profiles: t.want.profiles}
+	if n := step.fit(t.runs); n != nil {
+		r.Notices = append(r.Notices, *n)
+	}
+	p := step.plan
+	err := udp.resolve(ctx, &p, t.runs)
+	if err == nil && udp.udp && udp.spec().auto && step.found == nil {
+		var found *result.Notice
+		if found, err = e.findRate(ctx, r, &p, t.runs, t.out.say); found != nil {
+			r.Notices = append(r.Notices, *found)
+		}
+		if err == nil && step.round > 0 { // all rounds are at the rate that was found
+			step.found = &p
+		}
+	}
+	if step.found != nil {
+		p = *step.found
+	}
+	if err != nil {
+		e.printError(err)
+		t.errs = append(t.errs, &codeError{code: exitCode(err)})
+		return false
+	}
+	run, err := t.out.step(ctx, r, step, p)
+	if err != nil && run == nil {
+		t.errs = append(t.errs, err)
+		return false
+	}
+	t.runs = append(t.runs, run)
+	var broke *result.Error
+	switch {
+	case errors.As(err, &broke):
+		t.errs = append(t.errs, &codeError{code: runExit(broke)})
+	case len(t.want.thresholds) > 0 && step.judge && step.round == 0:
+		t.errs = append(t.errs, checkAll(t.want.thresholds, e, run, t.out))
+	}
+	// The next direction or stage would fail alike, unless this one broke off by itself.
+	return ctx.Err() == nil && (broke == nil || runExit(broke) == exitBroken && step.stage == nil)
 }
 
 // hostList expands @FILE words: one host a line, blank lines and # comments skipped.

@@ -37,6 +37,7 @@ type methodOptions struct {
 	json, stream, plainLines, silent bool
 	report                           string
 	keep                             keepOptions
+	rounds                           roundsFlag
 }
 
 func (o *methodOptions) addFlags(cmd *cobra.Command) {
@@ -51,6 +52,7 @@ func (o *methodOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.stream, "json-stream", false, "print events as they happen, one JSON object a line")
 	f.BoolVar(&o.plainLines, "plain", false, "plain lines even on a terminal")
 	f.BoolVarP(&o.silent, "quiet", "q", false, "only the closing sentence")
+	f.Var(&o.rounds, "rounds", roundsHelp)
 	o.keep.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
 }
@@ -90,6 +92,10 @@ type methodJob struct {
 	// answered reports that the method came to an answer; nil = it did when it did not break off.
 	// Without one the exit code is 2.
 	answered func(rep *result.Report) bool
+	// ownRounds: the method makes the rounds of --rounds itself; else it is played so often, fill
+	// and measured are asked for each round (they must not keep anything), and the document's own
+	// figures are those of the round in the middle.
+	ownRounds bool
 }
 
 // runMethod plays a job. Its error carries the exit code.
@@ -103,6 +109,11 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	}
 	if err := o.keep.check(); err != nil {
 		return err
+	}
+	if o.rounds.asked() && !job.ownRounds {
+		if err := job.inRounds(&o.rounds); err != nil {
+			return err
+		}
 	}
 	if o.dryRun {
 		job.dry(e.Out)
@@ -144,7 +155,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 			return p
 		},
 		MaxBytes: o.maxBytes, MaxRate: o.maxRate,
-		Begin: view.begin, Events: events, End: view.end,
+		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: view.end,
 	})
 	rep.Err = outcome.Err
 	rep.Notices = append(rep.Notices, outcome.Notices...)
@@ -188,7 +199,7 @@ func (job *methodJob) headline(rep *result.Report) (out []result.Value) {
 func addStages(rep *result.Report, history []method.Done) {
 	for i := range history {
 		d := &history[i]
-		st := result.Stage{Name: d.Step.Name, Title: d.Step.Title, Why: d.Step.Why, Pause: d.Step.Pause.Seconds(), Err: d.Err}
+		st := result.Stage{Name: d.Step.Name, Title: d.Step.Title, Why: d.Step.Why, Pause: d.Step.Pause.Seconds(), Round: d.Step.Round, Err: d.Err}
 		if d.Run != nil {
 			at := len(rep.Runs)
 			st.Run = &at

@@ -54,6 +54,11 @@ type output struct {
 	keep  *keepOptions // nil = the command keeps nothing
 	host  string       // as the user named it: whose runs are being made
 	hosts []string     // of runs
+
+	inRounds bool            // each run is one line, and the table of rounds follows
+	rounds   []result.Rounds // what came of them
+	seed     *int64          // of their order
+	notices  []result.Notice // about the whole
 }
 
 // newOutput checks what can be checked before anything is sent. keep may be nil.
@@ -99,11 +104,13 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 		}
 	case out.o.quiet:
 		run, err = r.Run(ctx, p, nil)
-		if run != nil && tells(run) {
+		if run != nil && tells(run) && !out.inRounds {
 			fmt.Fprintln(e.Out, run.Summary)
 		}
 	case !out.o.plain && out.e.canLive():
 		run, err = out.liveRun(ctx, r, p)
+	case out.inRounds:
+		run, err = r.Run(ctx, p, nil) // its line follows
 	default:
 		if len(out.runs) > 0 && out.profile == "" { // a stage has a heading
 			fmt.Fprintln(e.Out)
@@ -119,7 +126,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 			out.keep.markRun(run)
 		}
 		out.runs, out.hosts = append(out.runs, run), append(out.hosts, out.host)
-		if err != nil && (!out.ends() || !tells(run)) {
+		if err != nil && (!out.ends() || !tells(run) || out.inRounds) {
 			e.printError(err)
 		}
 	}
@@ -154,7 +161,7 @@ func (out *output) liveRun(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	if verr := <-done; verr != nil && err == nil {
 		out.e.logger().Warn("live view", "err", verr)
 	}
-	if run != nil && len(run.Streams) > 0 {
+	if run != nil && len(run.Streams) > 0 && !out.inRounds {
 		lines := plain.New(out.e.Out, out.plainOptions())
 		lines.End(run)
 	}
@@ -204,6 +211,7 @@ func (out *output) store(ctx context.Context) error {
 			}
 			one, each := *out, *k
 			one.runs, one.stages, one.items, one.args = nil, nil, nil, []string{out.hosts[i]}
+			one.rounds = roundsFrom(out.rounds, out.hosts[i], i)
 			for j := i; j < len(out.runs) && out.hosts[j] == out.hosts[i]; j++ {
 				one.runs = append(one.runs, out.runs[j])
 			}
@@ -225,7 +233,7 @@ func (out *output) store(ctx context.Context) error {
 }
 
 // single reports that the document is the run itself, not a report.
-func (out *output) single() bool { return out.plans == 1 && len(out.items) == 0 }
+func (out *output) single() bool { return out.plans == 1 && len(out.items) == 0 && !out.inRounds }
 
 func (out *output) print() error {
 	if out.o.report != "" && len(out.runs) > 0 {
@@ -236,12 +244,14 @@ func (out *output) print() error {
 	switch {
 	case out.o.json:
 		return out.document()
+	case out.inRounds && len(out.rounds) > 0:
+		return out.closeRounds()
 	case !out.ends():
 		return nil
 	case out.many:
 		return plain.Table(out.e.Out, judged(out.runs), out.plainOptions())
 	}
-	if text := out.together(out.runs); len(out.runs) > 1 && text != "" {
+	if text := out.sentence(); len(out.runs) > 1 && text != "" {
 		_, err := fmt.Fprintf(out.e.Out, "\n%s\n", text)
 		return err
 	}
@@ -264,8 +274,12 @@ func (out *output) document() error {
 func (out *output) all() *result.Report {
 	rep := &result.Report{
 		Schema: result.Schema, Kind: out.kind, Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(out.e.Now()),
-		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: []result.Notice{},
-		Summary: out.together(out.runs), Profile: out.profile, Stages: out.stages,
+		Inputs: out.args, Runs: out.runs, Verdicts: []result.Verdict{}, Items: out.items, Notices: out.notices,
+		Summary: out.sentence(), Profile: out.profile, Stages: out.stages,
+		Rounds: out.rounds, Seed: out.seed,
+	}
+	if rep.Notices == nil {
+		rep.Notices = []result.Notice{}
 	}
 	if rep.Runs == nil {
 		rep.Runs = []*result.Run{}

@@ -173,6 +173,8 @@ type testStep struct {
 	judge bool          // thresholds are about it
 	// spare: the number of streams is the profile's, not the user's.
 	spare bool
+	round int        // of several, from 1; 0 = there are none
+	found *plan.Plan // with the rate that -b auto found for all rounds; nil = not yet
 }
 
 // label is what the step's run is called; "" without a profile.
