@@ -134,7 +134,7 @@ type UDPInterval struct {
 // Probes is what a probe stream measured (`fullbore delay`, latency under load). Times
 // in seconds. A field that needs the other end's help is nil with a plain iperf3 peer.
 type Probes struct {
-	Kind      string     `json:"kind"`          // "udp-echo", "udp-class" (beside them, in another class), "udp-test", "tcp-rr", "tcp-connect"
+	Kind      string     `json:"kind"`          // "udp-echo", "udp-class" (beside them, in another class), "udp-mtu", "udp-test", "tcp-rr", "tcp-connect"
 	TOS       int        `json:"tos,omitempty"` // whole TOS byte that they were sent, and answered, with
 	Profile   string     `json:"profile"`       // "voice" (20 ms), "1ms", or the spacing
 	Spacing   float64    `json:"spacing_s"`
@@ -151,6 +151,8 @@ type Probes struct {
 	Rate      *float64   `json:"transactions_per_s,omitempty"`
 	Histogram []Bucket   `json:"round_trip_histogram,omitempty"`
 	Stamps    string     `json:"stamps,omitempty"` // "kernel" or "user"
+	// MTU is of kind "udp-mtu": what was found of each direction, up first.
+	MTU []PathMTU `json:"path_mtu,omitempty"`
 	// Of the control connection's socket, where nothing answers: what its kernel says of the round trip.
 	TCPRTT    *float64 `json:"tcp_rtt_s,omitempty"`     // smoothed
 	TCPMinRTT *float64 `json:"tcp_min_rtt_s,omitempty"` // least so far

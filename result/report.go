@@ -35,6 +35,9 @@ type Report struct {
 	// Findings are what a method found, one for each direction and thing looked for; their figures
 	// are for programs, what they mean is in Summary.
 	Findings []Finding `json:"findings,omitempty"`
+
+	// Paths are of mtu and rfc6349: the largest packet of each direction.
+	Paths []PathMTU `json:"path_mtu,omitempty"`
 }
 
 // Finding is one answer of a method.

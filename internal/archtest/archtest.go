@@ -38,7 +38,7 @@ var Rooms = []Room{
 	{"internal/traffic", 2, nil, []string{"golang.org/x/sys"}, "the engine: knows no protocol"},
 	{"internal/proto/probe", 2, nil, nil, "probe datagrams and round trips: pure, shared by protocols that carry them"},
 	{"internal/proto/ext", 2, nil, nil, "the extension's frames and documents: shared by protocols that carry it; opens no sockets"},
-	{"internal/proto/iperf3", 3, nil, nil, "a protocol never sees another"},
+	{"internal/proto/iperf3", 3, nil, nil, "a protocol never sees another; methods that steer single packets are below it"},
 	{"internal/proto/ntttcp", 3, nil, nil, "a protocol never sees another"},
 	{"internal/render/goldentest", 1, nil, []string{"github.com/google/go-cmp"}, "test helper: format classes"},
 	{"internal/render/cjson", 1, nil, nil, "spelling of JSON as the C library has it: std only"},

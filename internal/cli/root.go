@@ -16,6 +16,7 @@ var commands = []func(*env) *cobra.Command{
 	newDiagnoseCmd,
 	newTestCmd,
 	newDelayCmd,
+	newMTUCmd,
 	newServeCmd,
 	newDoctorCmd,
 	newFirewallCmd,

@@ -51,6 +51,8 @@ func probeClause(run *result.Run, p *result.Probes) string {
 		return echoClause(p)
 	case "udp-test":
 		return plainWay(run, p)
+	case "udp-mtu":
+		return mtuClause(p)
 	case "tcp-rr":
 		return tripsClause(p)
 	case "tcp-connect":

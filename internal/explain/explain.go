@@ -140,8 +140,8 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields}},
-		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices}},
+		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields, pathFields}},
+		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices, pathNotices}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags, rateFlags}},

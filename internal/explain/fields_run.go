@@ -120,7 +120,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding", "PathMTU"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},

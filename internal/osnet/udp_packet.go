@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -31,6 +32,8 @@ type PacketConn struct {
 	v6     bool // the socket's family
 	info   bool // the system tells the local address
 	stamps bool // and when a datagram came
+
+	whole sync.Mutex // held while the socket is in the mode of WriteWhole
 
 	control [controlWords]uint64 // of Read
 }

@@ -90,6 +90,8 @@ type Probe struct {
 	Classes []int `json:"classes,omitempty"`
 	// TCP: request and response over a TCP connection, back to back, and connect times.
 	TCP bool `json:"tcp,omitempty"`
+	// MTU: single packets that find the path MTU of each direction, one after the other (M-PMTU).
+	MTU bool `json:"mtu,omitempty"`
 }
 
 // Plan is one test. Zero values mean the default; Filled puts the defaults in.
@@ -331,6 +333,7 @@ func (p Plan) Validate() error {
 		}
 		bad(pr.Spacing < MinProbeSpacing || pr.Spacing > time.Minute, "probe.spacing", pr.Spacing, "must be 1 ms … 1 min")
 		bad(len(pr.Classes) > MaxClasses || slices.ContainsFunc(pr.Classes, func(c int) bool { return c < 1 || c > 255 || c&3 != 0 }), "probe.classes", pr.Classes, fmt.Sprintf("must be at most %d of 4…252, multiples of 4", MaxClasses))
+		bad(pr.MTU && (!pr.Idle || pr.TCP || p.Transport != UDP), "probe.mtu", pr.MTU, "goes over udp, without a load")
 		bad(pr.Size < least || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", least, MaxUDPBlock))
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")

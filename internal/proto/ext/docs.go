@@ -27,6 +27,7 @@ const (
 	FeatureProbe  = "probe"  // the server answers probe datagrams
 	FeatureClass  = "class"  // probes name the class of their answers, and a test may have several streams of them
 	FeaturePing   = "ping"   // the server answers round trips over TCP
+	FeatureMTU    = "mtu"    // probes may ask for answers longer than themselves, which nobody may fragment
 )
 
 // ClientHello is the client's offer: in iperf3's parameters the value of "fullbore", in NTTTCP

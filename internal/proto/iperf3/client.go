@@ -346,7 +346,7 @@ func (r *clientRun) buildParams() error {
 			Offload: r.p.Offload, Pacing: r.p.Pacing,
 		}
 		if r.p.Probe == nil { // a server answers probes only of those who want some
-			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing })
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing || f == ext.FeatureMTU })
 		}
 		if r.quiet() {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureEvents })

@@ -101,7 +101,10 @@ func (r *clientRun) probeTest(ctx context.Context) error {
 }
 
 func (r *clientRun) newProbeWork(ctx context.Context) (probeWork, error) {
-	if r.p.Transport == plan.UDP {
+	switch {
+	case r.p.Probe.MTU:
+		return r.newMTU(ctx)
+	case r.p.Transport == plan.UDP:
 		return r.newEcho(ctx, r.p.Duration)
 	}
 	return &pingWork{r: r}, nil
@@ -428,6 +431,8 @@ func probeConnError(err error) error {
 	switch errno(err) {
 	case linuxECONNREFUSED, linuxEHOSTUNREACH, linuxENETUNREACH:
 		return fmt.Errorf("%w: %w", probe.ErrRefused, err)
+	case linuxEMSGSIZE:
+		return fmt.Errorf("%w: %w", probe.ErrTooLong, err)
 	}
 	return err
 }

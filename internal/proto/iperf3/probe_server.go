@@ -35,7 +35,16 @@ func (p *probeServer) datagram(pc *osnet.PacketConn, b []byte, from netip.AddrPo
 	var room [1500]byte
 	now := osnet.Monotonic()
 	received, kernel := monotonicOf(at, now)
-	if out := p.r.Answer(room[:0], b, from, probe.Arrival{Received: received, Now: now, Kernel: kernel}); out != nil {
+	out := p.r.Answer(room[:0], b, from, probe.Arrival{Received: received, Now: now, Kernel: kernel})
+	switch {
+	case out == nil:
+	case probe.Sized(b):
+		if _, err := pc.WriteWhole(out, from, to); errno(err) == linuxEMSGSIZE {
+			if out = p.r.TooLong(out, b); out != nil {
+				_, _ = pc.Write(out, from, to)
+			}
+		}
+	default:
 		_, _ = pc.WriteClass(out, from, to, probe.AnswerClass(b)) // what cannot be sent is lost, as on the way
 	}
 	return true
@@ -234,7 +243,9 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 
 // features are those that this server can do for the client, for the hello.
 func (t *session) features() []string {
-	return slices.DeleteFunc(features(), func(f string) bool { return (f == ext.FeatureProbe || f == ext.FeatureClass) && t.desk == nil })
+	return slices.DeleteFunc(features(), func(f string) bool {
+		return (f == ext.FeatureProbe || f == ext.FeatureClass || f == ext.FeatureMTU) && t.desk == nil
+	})
 }
 
 // probeWords are what a test's log line says of probes.
@@ -249,5 +260,11 @@ func (t *session) probeWords() []any {
 // probeResults is what the results say of probes, nil when the client wanted none; it ends them.
 func (t *session) probeResults() *probe.Counts {
 	t.endProbes()
+	if c := t.probeCounts; c != nil && t.hello.Has(ext.FeatureMTU) && t.hello.ProbeOnly {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		// The port is of no matter: nothing is sent.
+		c.PathMTU, c.LinkMTU, _ = osnet.MTUTowards(ctx, netip.AddrPortFrom(t.peer, 9), osnet.Options{})
+	}
 	return t.probeCounts
 }

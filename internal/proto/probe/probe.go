@@ -44,8 +44,10 @@ type (
 
 // Flags of a request and of an answer.
 const (
-	FlagShort  = 1 << 0 // request: answer with HeaderSize bytes, however long this is
-	FlagKernel = 1 << 0 // answer: T2 is a stamp of the kernel, not of the program
+	FlagShort   = 1 << 0 // request: answer with HeaderSize bytes, however long this is
+	FlagSized   = 1 << 1 // request: answer with Wanted bytes that nobody may fragment
+	FlagKernel  = 1 << 0 // answer: T2 is a stamp of the kernel, not of the program
+	FlagTooLong = 1 << 1 // answer: it could not be sent with as many bytes as were wanted
 )
 
 // Request asks for an answer.
@@ -57,6 +59,8 @@ type Request struct {
 	Lane    uint8 // which of the test's probe streams this is of; each has its own numbers and counts
 	Sent    int64 // T1, ns of the client's clock
 	Answers int64 // how many answers have come so far
+	// Wanted is the payload of the answer, bytes, with FlagSized; it stands in the place of Answers.
+	Wanted int
 }
 
 // Answer is the reflector's.
@@ -114,7 +118,11 @@ func PutRequest(b []byte, r Request, s *Signer) {
 	binary.BigEndian.PutUint16(b[24:], r.Flags)
 	b[26], b[27] = r.Class, r.Lane
 	binary.BigEndian.PutUint64(b[28:], uint64(r.Sent))
-	binary.BigEndian.PutUint64(b[36:], uint64(r.Answers))
+	last := r.Answers
+	if r.Flags&FlagSized != 0 {
+		last = int64(r.Wanted)
+	}
+	binary.BigEndian.PutUint64(b[36:], uint64(last))
 	s.sign(b[:HeaderSize], tagRequest)
 }
 
@@ -125,6 +133,14 @@ func AnswerClass(req []byte) uint8 {
 	}
 	return req[26] &^ 3
 }
+
+// Sized reports that req asks for an answer of its own length, which nobody may fragment.
+func Sized(req []byte) bool {
+	return len(req) >= HeaderSize && string(req[:magicSize]) == MagicRequest && binary.BigEndian.Uint16(req[24:])&FlagSized != 0
+}
+
+// maxPayload is the most that UDP carries over IPv6; over IPv4 it is 20 less.
+const maxPayload = 65535 - 8
 
 // Lanes is how many probe streams a test may have at once.
 const Lanes = 4
@@ -148,10 +164,14 @@ func ParseRequest(b []byte, s *Signer) (Request, bool) {
 	if len(b) < HeaderSize || string(b[:magicSize]) != MagicRequest || !s.valid(b[:HeaderSize], tagRequest) {
 		return Request{}, false
 	}
-	return Request{
+	r := Request{
 		Test: ID(b[4:12]), Seq: binary.BigEndian.Uint32(b[20:]), Flags: binary.BigEndian.Uint16(b[24:]),
 		Class: b[26] &^ 3, Lane: b[27], Sent: int64(binary.BigEndian.Uint64(b[28:])), Answers: int64(binary.BigEndian.Uint64(b[36:])),
-	}, true
+	}
+	if r.Flags&FlagSized != 0 {
+		r.Wanted, r.Answers = int(min(uint64(r.Answers), maxPayload)), 0
+	}
+	return r, true
 }
 
 // PutAnswer writes a into the first HeaderSize bytes of b.

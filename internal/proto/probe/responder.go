@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"net/netip"
 	"sync"
@@ -22,6 +23,10 @@ type Counts struct {
 	Answered   int64 `json:"answered"`   // of them
 	Limited    int64 `json:"limited"`    // not answered: more than MaxRate a second
 	Duplicates int64 `json:"duplicates"` // requests seen again, or too old to tell; never answered
+	// Of a test that looked for the path MTU: what the server's system believes of packets towards
+	// the client, and its interface's MTU. 0 = not known.
+	PathMTU int `json:"path_mtu,omitempty"`
+	LinkMTU int `json:"link_mtu,omitempty"`
 }
 
 // Arrival says when a request came: Received is its stamp, Now the time of answering, both
@@ -32,7 +37,8 @@ type Arrival struct {
 }
 
 // Responder answers the requests of living tests. Nothing that it returns is longer than
-// what it was given, and it returns nothing to who is not part of a test. It is safe for
+// what it was given, but for the few packets by which a client that has proved its address
+// looks for the path MTU; and it returns nothing to who is not part of a test. It is safe for
 // concurrent use.
 type Responder struct {
 	secret [32]byte // key of tokens
@@ -54,6 +60,7 @@ func (r *Responder) Add(t Test) {
 	r.tests[t.ID] = &reflector{
 		peer: bare(t.Peer), signer: NewSigner(t.Nonce),
 		answers: bucket{rate: MaxRate * slack, size: burst}, challenges: bucket{rate: challengeRate, size: challengeRate},
+		sized: bucket{rate: sizedRate * slack, size: sizedRate}, sizedLeft: sizedBytes,
 	}
 }
 
@@ -146,6 +153,8 @@ type reflector struct {
 	lanes      [Lanes]lane
 	answers    bucket
 	challenges bucket
+	sized      bucket // of answers that may be longer than their requests
+	sizedLeft  int64  // bytes of them that may yet be sent
 }
 
 // lane is one of a test's probe streams. The first is the one whose counts the results tell.
@@ -195,8 +204,20 @@ func (t *reflector) answer(dst []byte, q Request, size int, at Arrival) []byte {
 		return nil
 	}
 	l.counts.Answered++
-	if q.Flags&FlagShort != 0 {
+	switch {
+	case q.Flags&FlagSized != 0:
+		size = max(q.Wanted, HeaderSize)
+		if t.sizedLeft < int64(size) || !t.sized.take(at.Now) {
+			l.counts.Answered--
+			l.counts.Limited++
+			return nil
+		}
+		t.sizedLeft -= int64(size)
+	case q.Flags&FlagShort != 0:
 		size = HeaderSize
+	}
+	if cap(dst) < size {
+		dst = make([]byte, size)
 	}
 	dst = dst[:size]
 	clear(dst[HeaderSize:])
@@ -208,6 +229,28 @@ func (t *reflector) answer(dst []byte, q Request, size int, at Arrival) []byte {
 	}
 	PutAnswer(dst, a, t.signer)
 	return dst
+}
+
+// TooLong makes the answer to req, which Answer has answered, say in HeaderSize bytes that the
+// system refused to send it: it is longer than a packet may be there. b is that answer. It returns
+// nil when the test is over.
+func (r *Responder) TooLong(b, req []byte) []byte {
+	id, ok := testOf(req)
+	if !ok || len(b) < HeaderSize {
+		return nil
+	}
+	r.mu.RLock()
+	t := r.tests[id]
+	r.mu.RUnlock()
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b = b[:HeaderSize]
+	binary.BigEndian.PutUint16(b[16:], binary.BigEndian.Uint16(b[16:])|FlagTooLong)
+	t.signer.sign(b, tagAnswer)
+	return b
 }
 
 // window remembers which sequence numbers were seen: the newest windowSize of them. Older
@@ -249,6 +292,10 @@ const (
 	burst = 100
 	// challengeRate bounds what is sent to addresses that nobody has proven, a second.
 	challengeRate = 10
+	// sizedRate and sizedBytes bound the answers that may be longer than their requests: those a
+	// second, and bytes in a whole test. Their receiver has shown that it takes part.
+	sizedRate  = 20
+	sizedBytes = 8 << 20
 )
 
 // bucket is a token bucket of size tokens, full at first and filled at rate a second.

@@ -119,6 +119,8 @@ func probeHead(p *result.Probes) string {
 		return conclude.Bytes(p.Size) + " there and back"
 	case "tcp-connect":
 		return "TCP handshakes"
+	case "udp-mtu":
+		return "packets of several sizes"
 	}
 	return p.Kind
 }
@@ -131,8 +133,11 @@ func probeFacts(run *result.Run, p *result.Probes) []fact {
 			out = append(out, fact{name, text})
 		}
 	}
-	if p.Kind != "tcp-connect" && p.Kind != "udp-test" {
+	if p.Kind != "tcp-connect" && p.Kind != "udp-test" && p.Kind != "udp-mtu" {
 		add("lost", probeLoss(p))
+	}
+	for i := range p.MTU {
+		add("path MTU", conclude.MTUText(&p.MTU[i]))
 	}
 	add("jitter", probeJitter(p))
 	if p.Rate != nil {

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// mtuOptions are the words of `fullbore mtu`.
+type mtuOptions struct {
+	methodOptions
+}
+
+const mtuLong = `Find the largest packet that passes whole, to the byte, in each direction apart, and what
+happens to larger ones: a router says so (ICMP "too big"), or they vanish without a word (a
+black hole, in which connections hang). And what is made of TCP's largest segment on the way.
+
+Single UDP packets that nobody may fragment: a size passed when one was answered, it did not
+after three without an answer; the result is confirmed three times, and one byte more refused
+three times. Sizes are of whole IP packets: Ethernet has 1500.
+
+HOST runs "fullbore serve"; then it sends packets of its own for the way back. With an iperf3
+server (3.10 or later) the way up is searched by short UDP tests, one a size; the way back is
+not known then. HOST may be "self".
+
+Traffic: about 30 packets each way, less than 100 kB (jumbo frames 300 kB); 3 to 20 s.`
+
+const mtuExample = `  fullbore mtu self
+  fullbore mtu 192.0.2.2
+  fullbore mtu 2001:db8::2 -6
+  fullbore mtu 192.0.2.2 --json > mtu.json
+  fullbore mtu 192.0.2.2 --expect 'up >= 1500, down >= 1500'   exit code 1 when it is less`
+
+func newMTUCmd(e *env) *cobra.Command {
+	o := &mtuOptions{}
+	cmd := &cobra.Command{
+		Use:     "mtu HOST",
+		Short:   "The largest packet that passes, each way, and who says so",
+		Long:    mtuLong,
+		Example: mtuExample,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.runMTU(cmd.Context(), o, args[0]) },
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (e *env) runMTU(ctx context.Context, o *mtuOptions, host string) error {
+	m := method.MTURuns{}
+	var answer method.MTUAnswer
+	first, _ := m.Next(nil)
+	return e.runMethod(ctx, &o.methodOptions, methodJob{
+		kind: "mtu", host: host, method: m,
+		head:     fmt.Sprintf("Path MTU to %s", host),
+		volume:   "Traffic: about 30 packets each way, less than 300 kB in all.",
+		possible: []method.Step{first, {Title: "single packets, both ways", Why: "which sizes pass whole? (towards an iperf3: a short UDP test a size, up)"}},
+		row:      mtuRow,
+		fill: func(rep *result.Report, history []method.Done) {
+			answer = m.Answer(history)
+			rep.Paths = answer.Paths
+			fillMTU(rep, &answer)
+		},
+		final: func(v *stageView, rep *result.Report) {
+			for i := range rep.Paths {
+				v.line(fmt.Sprintf("  %-6s", rep.Paths[i].Direction), conclude.MTUText(&rep.Paths[i]))
+			}
+			v.line("  TCP   ", mssText(&answer))
+		},
+		figures: map[string]figureKind{"up": numberKind, "down": numberKind}, figure: "up",
+		measured: func(rep *result.Report) map[string]*float64 {
+			out := map[string]*float64{"up": nil, "down": nil}
+			for i := range rep.Paths {
+				if p := &rep.Paths[i]; p.MTU != nil {
+					v := float64(*p.MTU)
+					out[string(p.Direction)] = &v
+				}
+			}
+			return out
+		},
+		answered: func(rep *result.Report) bool {
+			for i := range rep.Paths {
+				if rep.Paths[i].MTU == nil {
+					return false
+				}
+			}
+			return len(rep.Paths) > 0
+		},
+	})
+}
+
+// mtuRow is the line of a finished step.
+func mtuRow(v *stageView, d *method.Done) {
+	text := "made"
+	switch {
+	case d.Run == nil && d.Err != nil:
+		text = d.Err.Text
+	case d.Run != nil && d.Step.Name == "size":
+		text = "arrived"
+		if d.Err != nil {
+			text = "a router refused them"
+		} else if s := d.Run.Sum(result.Up); s == nil || s.Receiver == nil || s.Receiver.Packets == nil || *s.Receiver.Packets == 0 {
+			text = "nothing arrived"
+		}
+	case d.Run != nil && len(d.Run.Probes) > 0:
+		text = fmt.Sprintf("%d packets, %d answered", d.Run.Probes[0].Sent, d.Run.Probes[0].Answered)
+	}
+	v.line(fmt.Sprintf("  %-36s ", d.Step.Title), text)
+}
+
+// mssText says what TCP makes of it.
+func mssText(a *method.MTUAnswer) string {
+	var parts []string
+	for _, c := range a.Clamps {
+		parts = append(parts, fmt.Sprintf("on the way the %s's largest segment (MSS) was rewritten from %d to %d: a clamp, which keeps TCP below a small MTU", c.From, c.Announced, c.Seen))
+	}
+	for i, end := range []result.End{result.Client, result.Server} {
+		if a.MSS[i] > 0 {
+			parts = append(parts, fmt.Sprintf("segments of the %s: at most %d bytes", end, a.MSS[i]))
+		}
+	}
+	if len(parts) == 0 {
+		return "the ends' segment sizes are not known"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// fillMTU makes sentence, notices and values of the answer.
+func fillMTU(rep *result.Report, a *method.MTUAnswer) {
+	var parts []string
+	down := false
+	for i := range a.Paths {
+		parts = append(parts, conclude.MTUText(&a.Paths[i]))
+		down = down || a.Paths[i].Direction == result.Down
+	}
+	if len(parts) == 0 {
+		rep.Summary = "Path MTU: not known; no packet of any size was answered."
+		return
+	}
+	rep.Summary = "Path MTU: " + strings.Join(parts, "; ") + "."
+	for _, c := range a.Clamps {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "mss-clamped", End: c.From, Level: result.Info,
+			Text: fmt.Sprintf("the %s announced segments of %d bytes, and %d arrived: something on the way clamps them", c.From, c.Announced, c.Seen),
+		})
+	}
+	if !down && a.Paths[0].Method == "udp-test" {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "mtu-one-way", End: result.Server, Level: result.Warn,
+			Text: "the other end is an iperf3, which answers no probes: the way up was searched with UDP tests, and the way down is not known (fullbore serve there would tell)",
+		})
+	}
+	for i := range a.Paths {
+		if p := &a.Paths[i]; p.BlackHole != nil && *p.BlackHole && len(a.Clamps) == 0 {
+			rep.Notices = append(rep.Notices, result.Notice{
+				Code: "mtu-black-hole", Level: result.Warn,
+				Text: fmt.Sprintf("%s, packets above %d bytes vanish: connections hang with the first full segment, unless their ends probe", p.Direction, *p.MTU),
+				Fix:  fmt.Sprintf("sysctl -w net.ipv4.tcp_mtu_probing=1   # or: ip route change … mtu %d, or a clamp of the MSS to %d on a router", *p.MTU, *p.MTU-40),
+			})
+		}
+	}
+}
