@@ -68,6 +68,15 @@ func TestLossesCompared(t *testing.T) {
 			}
 		})
 	}
+	// Half of what many streams carry overflows a queue of a few packets, too, if less often than the
+	// stream does: the paced stream decides. Where as many are lost as of the stream's it does not.
+	for lost, vanish := range map[int64]bool{10: true, 60: false} {
+		l := legOf(&Case{}, 20000, lost, lossy("up-1", 1, 34, 13400, 9), lossy("up-half", 1, 0, 8300, 0))
+		l.one().rate = l.udp.rate / 2
+		if got := l.lossesVanish(l.one()); got != vanish {
+			t.Errorf("%d of the datagrams: vanish %v", lost, got)
+		}
+	}
 	l := legOf(&Case{}, 7900, 0, lossy("up-1", 1, 0, 17000, 0), lossy("up-16", 16, 215, 16500, 10))
 	if !l.spared(l.lossy()) {
 		t.Error("a single flow was spared, and it is not seen")
@@ -235,6 +244,27 @@ func TestForeignTraffic(t *testing.T) {
 		_, foreign, known := foreignTraffic(f, result.Server)
 		if !known || foreign < 0.9*c.want || foreign > 1.2*c.want {
 			t.Errorf("%s: %v %v", c.name, foreign, known)
+		}
+	}
+}
+
+func TestInRuns(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		sent, lost int64
+		runs       int64
+		want       bool
+	}{
+		{"one by one", 2777, 144, 136, false},
+		{"short ones, and many of them", 2777, 144, 97, true},
+		{"two long ones", 3208, 13, 2, true},
+		{"two of two", 3208, 4, 2, false},
+		{"chance at a high loss", 3000, 1000, 667, false},
+	} {
+		u := &result.UDPLoss{Sent: c.sent, Lost: c.lost, Ratio: float64(c.lost) / float64(c.sent)}
+		p := &result.LossPeriods{Runs: c.runs, MeanLength: float64(c.lost) / float64(c.runs), Conditional: float64(c.lost-c.runs) / float64(c.lost)}
+		if got := inRuns(p, u); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }

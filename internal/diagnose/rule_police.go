@@ -123,11 +123,23 @@ func burst(f *flow, rows []result.IntervalSum, plateau float64) (bytes, peak flo
 		fast = fast || r.BPS >= earlyTimes*plateau
 		bytes, peak = max(bytes, sum), max(peak, r.BPS)
 	}
-	// A reader that is late by a tenth of a row is not a bucket.
-	if !fast || bytes < max(64<<10, plateau/8*rowLength.Seconds()/10) {
+	if !fast || bytes < leastBucket(plateau) {
 		return 0, peak
 	}
 	return bytes, peak
+}
+
+// leastBucket is the smallest bucket that a stream's rows show, bytes: a reader that is late by a
+// tenth of a row is none, and slow start is slow to empty one (M-POLICE: 64 KiB).
+func leastBucket(plateau float64) float64 {
+	return max(64<<10, plateau/8*rowLength.Seconds()/10)
+}
+
+// bounded says of a policer whose burst was not seen how large its bucket is at most.
+func bounded(v *result.Verdict, plateau float64) {
+	most := leastBucket(plateau)
+	put(v, "bucket_most", most, "bytes")
+	say(v, "no burst went through before the losses: the bucket is smaller than %s", size(most))
 }
 
 // smallBucket words a policer whose bucket is too small for a burst to show: packets are lost
@@ -142,10 +154,11 @@ func (c *Case) smallBucket(l *leg, one, m *flow) result.Verdict {
 	if half := l.find("half"); half != nil && half.usable() {
 		say(&v, "changed: half the rate (%s): %s retransmitted: it was the rate", rate(half.rate), percent(half.ratio))
 	}
+	bounded(&v, m.rate)
 	reach(&v, m.rate)
 	advise(&v, "shape to just below it: tc qdisc replace dev DEV root tbf rate "+roundedRate(0.97*m.rate)+" burst 32k latency 50ms",
 		"have the contract's policer replaced by a shaper, or its bucket made larger (rate × RTT at least)")
-	v.Summary = fmt.Sprintf("%s: it looks like a policer with a small bucket: packets are dropped above about %s, without delay; one stream gets %s.", c.way(l.dir), rate(m.rate), rate(one.rate))
+	v.Summary = fmt.Sprintf("%s: it looks like a policer with a small bucket (below %s): packets are dropped above about %s, without delay; one stream gets %s.", c.way(l.dir), size(leastBucket(m.rate)), rate(m.rate), rate(one.rate))
 	return v
 }
 
@@ -182,6 +195,9 @@ func (c *Case) passive(l *leg, one *flow) (result.Verdict, bool) {
 		put(&v, "bucket", bucket, "bytes")
 		say(&v, "1 stream began with %s and settled at %s: about %s went through before", rate(peak), rate(rate1), size(bucket))
 		through = fmt.Sprintf("a burst of %s goes through", size(bucket))
+	} else {
+		bounded(&v, rate1)
+		through = "hardly a burst goes through"
 	}
 	if flat {
 		say(&v, "changed: %s, %+.0f %%: one limit for all, and no queue under it", streamsText(m), 100*(m.rate/one.rate-1))

@@ -84,7 +84,8 @@ func (f *flow) floors(c *Case) (typical, most float64) {
 func queued(c *Case, f *flow) bool {
 	typical, most, known := f.queue(c)
 	t, m := f.floors(c)
-	return known && typical >= t && most >= m
+	// A short queue that is full most of the time never gets to a quarter of the round trip.
+	return known && (typical >= t && most >= m || typical >= 2*t && most >= m/2)
 }
 
 // unqueued reports that it is known that no queue stood: what nobody measured is no sign, and

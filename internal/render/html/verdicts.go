@@ -112,7 +112,7 @@ func directionWord(d string) string {
 var valueNames = map[string]string{
 	"rate": "payload rate", "rate_l3": "rate with IP headers", "rtt": "round trip, empty path", "window": "on the way at most", "needed": "window needed",
 	"setting": "setting now", "queue": "queueing delay, p99", "queue_typical": "queueing delay, typical", "queue_bytes": "queue, p99", "bucket": "policer's bucket",
-	"loss": "loss", "loss_low": "loss, at least", "loss_high": "loss, at most", "burst": "mean run of losses", "mtu": "largest packet", "mtu_bad": "smallest lost packet",
+	"loss": "loss", "loss_low": "loss, at least", "loss_high": "loss, at most", "bucket_most": "bucket, at most", "burst": "mean run of losses", "mtu": "largest packet", "mtu_bad": "smallest lost packet",
 	"load": "busiest worker", "core": "core", "busy": "core busy", "softirq": "in softirq", "throttled": "held by a quota", "sender_load": "sender's busiest worker",
 	"receiver_load": "receiver's busiest worker", "at": "began at", "length": "lasted", "interface": "interface's MTU", "efficiency": "TCP efficiency",
 }
