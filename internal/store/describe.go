@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +24,19 @@ func NewID(at time.Time) string {
 	if err != nil {
 		return ""
 	}
+	return id.String()
+}
+
+// FileID is an identifier of the time and, instead of chance, of a file and the place of the test
+// in it: the same file has the same one again.
+func FileID(data []byte, n int, at time.Time) string {
+	sum := sha256.Sum256(append(fmt.Appendf(nil, "%d\x00", n), data...))
+	if at.Before(time.Unix(0, 0)) {
+		at = time.Unix(0, 0)
+	}
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Timestamp(at)) // fails in the year 10889
+	_ = id.SetEntropy(sum[:10])
 	return id.String()
 }
 
