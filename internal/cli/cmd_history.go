@@ -159,7 +159,7 @@ func figuresText(r *store.Record) string {
 		if i == 3 {
 			break
 		}
-		parts = append(parts, f.Name+" "+valueText(f))
+		parts = append(parts, f.Name+" "+figureText(f))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -179,8 +179,8 @@ func remarks(r *store.Record) string {
 	return strings.Join(parts, " ")
 }
 
-// valueText prints a figure in its unit.
-func valueText(v result.Value) string {
+// figureText prints a figure in its unit.
+func figureText(v result.Value) string {
 	switch v.Unit {
 	case "bit/s":
 		return units.BitRate(v.Value + 0.5).String()
@@ -236,7 +236,7 @@ func series(records []store.Record) [][]string {
 		out = append(out, []string{
 			screen.Cut(screen.Clean(l.first.Host), 24), screen.Cut(screen.Clean(l.first.Label), 16), whatOf(l.first), l.name,
 			screen.Spark(numbers, sparkWidth, high),
-			fmt.Sprintf("%s … %s, last %s, %d runs", valueText(result.Value{Value: low, Unit: unit}), valueText(result.Value{Value: high, Unit: unit}), valueText(l.values[len(l.values)-1]), len(numbers)),
+			fmt.Sprintf("%s … %s, last %s, %d runs", figureText(result.Value{Value: low, Unit: unit}), figureText(result.Value{Value: high, Unit: unit}), figureText(l.values[len(l.values)-1]), len(numbers)),
 		})
 	}
 	return out
