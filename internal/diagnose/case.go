@@ -386,12 +386,13 @@ func (l *leg) many() *flow {
 	return best
 }
 
-// best is the largest rate that the direction reached in any way, and by what.
+// best is the largest rate that the direction reached in any way, and by what. What it carried later,
+// when others were gone, is another path's.
 func (l *leg) best() *flow {
 	var best *flow
 	for i := range l.flows {
 		f := &l.flows[i]
-		if f.usable() && !strings.HasPrefix(f.name, "both") && f.run.Test.TOS == 0 && (best == nil || f.rate > best.rate) {
+		if f.usable() && !strings.HasPrefix(f.name, "both") && !strings.HasSuffix(f.name, "-again") && f.run.Test.TOS == 0 && (best == nil || f.rate > best.rate) {
 			best = f
 		}
 	}
