@@ -114,7 +114,11 @@ func (t *stageTable) direction(v *stageView, d *method.Done, s *result.Sum, firs
 		lost = conclude.Grouped(*s.Sender.Retransmits)
 	}
 	rate := units.BitRate(h.BPS + 0.5).String()
-	if h.BPS == 0 && d.Err == nil && budgetUsed(run) {
+	switch {
+	case h.BPS != 0:
+	case d.Err != nil && d.Err.Interrupted:
+		rate, change, lost = "–", "", ""
+	case d.Err == nil && budgetUsed(run):
 		rate, change, lost = "–", "", ""
 		*remarks = append(*remarks, "not made: the bytes that were allowed (--max-bytes) were used up before its measured part began")
 	}
