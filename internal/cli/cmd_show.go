@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fullbore-net/fullbore/internal/importer"
 	"github.com/fullbore-net/fullbore/internal/render"
 	"github.com/fullbore-net/fullbore/internal/render/csv"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
@@ -34,7 +35,8 @@ fullbore --json, or a result of iperf3 or NTTTCP (see fullbore import --help), w
 without being kept.
 
 A report of several runs has them one after the other in the forms that know single runs only.
---original prints an imported file as it was, byte for byte.`
+--original prints an imported file as it was, byte for byte; so does the form that the file
+is in, when it holds one test.`
 
 const showExample = `  fullbore show last
   fullbore show 01KB7Q --report page.html
@@ -145,8 +147,32 @@ func (e *env) showPlain(l *loaded) error {
 	return e.plainEntry(e.Out, l.Entry)
 }
 
+// ownForm is the form of package render that a format of package importer is in.
+var ownForm = map[string]string{
+	importer.Iperf3JSON: "iperf3-json", importer.Iperf3Stream: "iperf3-stream", importer.Iperf3Text: "iperf3",
+	importer.NTTTCPXML: "ntttcp-xml", importer.NTTTCPJSON: "ntttcp-json", importer.NTTTCPText: "ntttcp",
+	importer.WindowsXML: "ntttcp-windows-xml", importer.WindowsText: "ntttcp-windows",
+}
+
+// asItWas is the file that l was imported from, where it is in that form and holds nothing but
+// this test; nil otherwise. No printing could be more faithful.
+func asItWas(form string, l *loaded) []byte {
+	if l.Entry.Original == nil || ownForm[l.Record.Source] != form {
+		return nil
+	}
+	docs, err := importer.Decode("original", l.Entry.Original)
+	if err != nil || len(docs) != 1 {
+		return nil
+	}
+	return l.Entry.Original
+}
+
 // showAs prints l in one of the forms of package render.
 func (e *env) showAs(w io.Writer, form string, verbose bool, l *loaded) error {
+	if data := asItWas(form, l); data != nil {
+		_, err := w.Write(data)
+		return err
+	}
 	switch form {
 	case "json":
 		if l.Report != nil {

@@ -2,7 +2,10 @@ package importer_test
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +17,9 @@ import (
 	"github.com/fullbore-net/fullbore/internal/render/iperf3json"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3text"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
+	"github.com/fullbore-net/fullbore/internal/render/json"
+	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
+	"github.com/fullbore-net/fullbore/internal/render/ntttcpwin"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -230,6 +236,150 @@ func TestNTTTCP(t *testing.T) {
 	if count < 60 {
 		t.Errorf("only %d outputs", count)
 	}
+}
+
+// The program for Windows: tables and document of one run, each by itself.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	for file, format := range map[string]string{"composed.txt": importer.WindowsText, "composed.xml": importer.WindowsXML} {
+		data, err := os.ReadFile(filepath.Join(goldentest.Root(t), "internal/render/ntttcpwin/testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crlf := range []bool{false, true} {
+			if crlf {
+				data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+			}
+			docs, err := importer.Decode(file, data)
+			if err != nil || len(docs) != 1 || docs[0].Format != format {
+				t.Fatalf("%s: %v, %+v", file, err, docs)
+			}
+			r := docs[0].Run
+			if r.End != result.Client || len(r.Streams) != 2 || r.NTTTCP.Dialect != "windows" {
+				t.Errorf("%s: end %s, %d streams, %+v", file, r.End, len(r.Streams), r.NTTTCP)
+			}
+			var sum int64
+			for i, want := range []int64{89792 * 65536, 89408 * 65536} {
+				got := r.Streams[i].Sender.Bytes
+				if sum += got; got < want-want/1000 || got > want+want/1000 {
+					t.Errorf("%s: thread %d sent %d bytes, want about %d", file, i, got, want)
+				}
+			}
+			if sum != 11200<<20 {
+				t.Errorf("%s: %d bytes in all", file, sum)
+			}
+			if p := r.Machines.Client.Packets; p == nil || p.Sent != 8052107 || p.Received != 402611 || p.Retransmitted != 118 {
+				t.Errorf("%s: %+v", file, p)
+			}
+			var kept, shown strings.Builder
+			for _, f := range r.Imported.Figures {
+				fmt.Fprintln(&kept, f.Name, f.Value)
+			}
+			text := regexp.MustCompile(`</\w+>|use_ipv6|ipv6|Copyright.*|index="\d+"|version="[^"]*"|"CLIENT1"`).ReplaceAllString(string(data), "")
+			if format == importer.WindowsText {
+				text = strings.ReplaceAll(strings.ReplaceAll(text, "     0   10.001", "10.001"), "     1   10.002", "10.002")
+			}
+			if lost := missing(text, kept.String()); lost != nil {
+				t.Errorf("%s: lost %v", file, lost)
+			}
+			// The tables again, from the figures that were read.
+			if err := ntttcpwin.WriteTables(&shown, r, ntttcpwin.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, figure := range []string{"11200.000000", "1119.729", "8052107", "118", "179200.000"} {
+				if !strings.Contains(shown.String(), figure) {
+					t.Errorf("%s: shown again without %s:\n%s", file, figure, shown.String())
+				}
+			}
+		}
+	}
+}
+
+// Fullbore's own documents come back whole.
+func TestOurs(t *testing.T) {
+	t.Parallel()
+	g := goldentest.One(t, "3.21", "tcp_json.client.json")
+	docs, err := importer.Decode(g.Name, g.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := docs[0].Run
+	run.Imported = nil
+	rep := &result.Report{Schema: result.Schema, Kind: "test", Runs: []*result.Run{run, run}, Inputs: []string{"x"}, Verdicts: []result.Verdict{}, Items: []result.Item{}, Notices: []result.Notice{}}
+	var one, two, events bytes.Buffer
+	if err := json.Write(&one, run); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.WriteReport(&two, rep); err != nil {
+		t.Fatal(err)
+	}
+	s := jsonstream.New(&events)
+	for range 2 {
+		for _, e := range result.Unfold(run) {
+			s.Event(e)
+		}
+	}
+	docs, err = importer.Decode("x", one.Bytes())
+	if err != nil || len(docs) != 1 || docs[0].Format != importer.Fullbore {
+		t.Fatalf("a run: %v, %+v", err, docs)
+	}
+	if diff := cmp.Diff(run, docs[0].Run); diff != "" {
+		t.Error(diff)
+	}
+	docs, err = importer.Decode("x", two.Bytes())
+	if err != nil || len(docs) != 1 {
+		t.Fatalf("a report: %v, %+v", err, docs)
+	}
+	if diff := cmp.Diff(rep, docs[0].Report); diff != "" {
+		t.Error(diff)
+	}
+	docs, err = importer.Decode("x", events.Bytes())
+	if err != nil || len(docs) != 2 || docs[1].Format != importer.FullboreEvent {
+		t.Fatalf("events: %v, %d documents", err, len(docs))
+	}
+	if len(docs[1].Run.Rows) != len(run.Rows) || len(docs[1].Run.Streams) != len(run.Streams) {
+		t.Errorf("of the events came %d rows, %d streams", len(docs[1].Run.Rows), len(docs[1].Run.Streams))
+	}
+}
+
+// What is no result says so.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "hello\n", "{}", "{", "[]", "<html></html>", "<ntttcps", `{"schema":99,"runs":[]}`, `{"start":1}`, "\x00\x01", `{"event":"start","data":1}`,
+		"<samples><x/></samples>", `{"record":{}}`,
+	} {
+		if docs, err := importer.Decode("x", []byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, docs[0])
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, g := range append(goldentest.Iperf3(f, "tcp_P3*"), goldentest.NTTTCP(f, "04*")...) {
+		f.Add(g.Data)
+	}
+	for _, file := range []string{"composed.txt", "composed.xml"} {
+		data, err := os.ReadFile(filepath.Join(goldentest.Root(f), "internal/render/ntttcpwin/testdata", file))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		docs, err := importer.Decode("x", data)
+		if err != nil {
+			return
+		}
+		for _, d := range docs {
+			if d.Run == nil && d.Report == nil {
+				t.Error("a document of nothing")
+			}
+			if _, err := stdjson.Marshal(d.Run); err != nil {
+				t.Errorf("it has no JSON: %v", err)
+			}
+		}
+	})
 }
 
 // ofNTTTCP leaves out of an output what is no figure: clocks before lines, rulers, banners.
