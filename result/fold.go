@@ -14,11 +14,22 @@ func Fold(events []Event) *Run {
 // Folder is Fold, one event at a time. The zero value is ready. It is not safe for
 // concurrent use.
 type Folder struct {
+	// Keep bounds the intervals that the Run holds: between Keep and twice as many of the newest,
+	// of both ends together; 0 = all. What is left out is counted in Run.RowsLeft.
+	Keep int
+
 	run    Run
 	limits []DirectionLimit
 
 	headed, finished bool        // a Head, the Finish has come
 	rows             map[End]int // intervals so far
+	peaks            map[peakOf]float64
+}
+
+// peakOf names the rows that a peak is of.
+type peakOf struct {
+	end End
+	dir Direction
 }
 
 // Event implements Sink.
@@ -30,9 +41,11 @@ func (f *Folder) Event(e Event) {
 			f.headed = true
 			milestones := r.Milestones
 			rows, notices, probes := r.Rows, r.Notices, r.Probes
+			left := r.RowsLeft
 			hosts := r.Hosts
 			*r = *e.Head
 			r.Rows = append(rows, e.Head.Rows...)
+			r.RowsLeft += left
 			r.Probes = append(probes, e.Head.Probes...)
 			r.Notices = append(notices, e.Head.Notices...)
 			r.Milestones = append(milestones, e.Head.Milestones...)
@@ -51,6 +64,9 @@ func (f *Folder) Event(e Event) {
 			f.rows = map[End]int{}
 		}
 		f.rows[e.Interval.End]++
+		if f.Keep > 0 {
+			f.forget(e.Interval)
+		}
 	case KindMilestone:
 		r.Milestones = append(r.Milestones, f.place(*e.Milestone, e.End))
 	case KindNotice:
@@ -95,6 +111,9 @@ func (f *Folder) Run() *Run {
 	r.Probes = append([]Probes(nil), r.Probes...)
 	r.Milestones = append([]Milestone(nil), r.Milestones...)
 	r.Sums = sums(&r)
+	for i := range r.Sums {
+		f.settlePeak(&r.Sums[i])
+	}
 	for _, l := range f.limits {
 		if s := r.Sum(l.Direction); s != nil {
 			s.Limit, s.Shares, s.Grades = l.Limit, l.Shares, l.Grades
@@ -104,6 +123,39 @@ func (f *Folder) Run() *Run {
 		}
 	}
 	return &r
+}
+
+// forget notes the peaks of a row and lets the oldest rows go.
+func (f *Folder) forget(row *Interval) {
+	if !row.Omitted && !row.Partial {
+		if f.peaks == nil {
+			f.peaks = map[peakOf]float64{}
+		}
+		for _, s := range row.Sums {
+			k := peakOf{row.End, s.Direction}
+			f.peaks[k] = max(f.peaks[k], s.BPS)
+		}
+	}
+	r := &f.run
+	if len(r.Rows) <= 2*f.Keep {
+		return
+	}
+	old := len(r.Rows) - f.Keep
+	r.Rows = append([]Interval(nil), r.Rows[old:]...)
+	r.RowsLeft += int64(old)
+}
+
+// settlePeak puts in the peak over all rows where some were left out.
+func (f *Folder) settlePeak(s *Sum) {
+	if f.run.RowsLeft == 0 {
+		return
+	}
+	for _, e := range []End{s.Direction.Receiver(), s.Direction.Sender()} {
+		if v, ok := f.peaks[peakOf{e, s.Direction}]; ok {
+			s.Peak = &v
+			return
+		}
+	}
 }
 
 // place fills in where among the other events a milestone stands.

@@ -38,6 +38,7 @@ type Report struct {
 
 	// Paths are of mtu and rfc6349: the largest packet of each direction.
 	Paths []PathMTU `json:"path_mtu,omitempty"`
+	Soak  *Soak     `json:"soak,omitempty"` // of a soak
 }
 
 // Finding is one answer of a method.

@@ -89,6 +89,10 @@ type Run struct {
 	Machines   *HostTotals `json:"host_totals,omitempty"` // both machines' counters over the measured part
 	Milestones []Milestone `json:"milestones,omitempty"`  // in order of their telling
 
+	// RowsLeft is how many of the oldest intervals were left out of Rows, because a very long run
+	// would not fit into memory; 0 = none. Totals and peaks are of all of them.
+	RowsLeft int64 `json:"intervals_left_out,omitempty"`
+
 	// Zero is the reading of the recording end's own monotonic clock (Linux:
 	// CLOCK_MONOTONIC), in ns, at which its time axis is 0: the end of the omitted part.
 	// It lets a third point on the same machine be laid beside the run. nil = unknown.

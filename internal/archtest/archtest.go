@@ -31,6 +31,7 @@ var Rooms = []Room{
 	{"internal/explain", 1, nil, nil, "texts about fields and codes"},
 	{"internal/render/svg", 1, nil, nil, "plots as text, for pages: std only"},
 	{"internal/method", 2, nil, nil, "what to measure next and what it means: pure, makes plans and eats runs"},
+	{"internal/soak", 2, nil, nil, "records of a long load, what they add up to, and the play of its tests through functions: no sockets"},
 	{"internal/diagnose", 3, nil, nil, "rules over many runs and host facts: pure"},
 	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
 	{"internal/firewall", 2, nil, []string{"golang.org/x/sys"}, "rules of packet filters: planning is pure, programs are run through one function"},

@@ -140,8 +140,8 @@ func All() []Topic {
 		kind   Kind
 		tables [][]Topic
 	}{
-		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields, pathFields}},
-		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices, pathNotices}},
+		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields, pathFields, soakFields}},
+		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices, pathNotices, soakNotices}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags, rateFlags}},

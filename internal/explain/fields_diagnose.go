@@ -27,7 +27,7 @@ var diagnoseFields = []Topic{
 	{Word: "max_speed_bps", In: []string{"Facts"}, Unit: "bit/s", Text: "Fastest mode that the interface's hardware supports.", Source: "ethtool"},
 	{Word: "queues_now", In: []string{"Facts"}, Text: "Queues of the interface in use.", Source: "ethtool -l", See: []string{"queues"}},
 	{Word: "queues_max", In: []string{"Facts"}, Text: "Queues that the interface could use.", Source: "ethtool -l"},
-	{Word: "busiest", In: []string{"Facts"}, Unit: "share, 0..1", Text: "Share of the interface's interrupts that its busiest vector took since boot.", See: []string{"interrupt-spread"}},
+	{Word: "busiest", In: []string{"Facts", "SoakHour"}, Unit: "share, 0..1", Text: "Share of the interface's interrupts that its busiest vector took since boot.", See: []string{"interrupt-spread"}},
 	{Word: "emulated", In: []string{"Facts"}, Text: "The card is one that a hypervisor imitates in software (e1000, rtl8139): slow, and costly.", Do: "virtio, VMXNET3 or the hypervisor's own card."},
 	{Word: "cpu_quota", In: []string{"Facts"}, Unit: "processors", Text: "Processor time that the control group allows; null = no quota, or not known.", See: []string{"cpu-quota"}},
 	{Word: "conntrack_used", In: []string{"Facts"}, Unit: "share, 0..1", Text: "How full the kernel's connection table is.", See: []string{"conntrack"}},

@@ -2,7 +2,7 @@ package explain
 
 // probeFields are the fields of probe streams (M-DELAY, M-CLOCK) and of distributions.
 var probeFields = []Topic{
-	{Word: "n", In: []string{"Quantiles", "Jitter"}, Text: "How many values the figures are made of; for jitter, pairs of consecutive datagrams.", Do: "p99.9 of fewer than 1,000 values is their largest."},
+	{Word: "n", In: []string{"Quantiles", "Jitter", "SoakTrend"}, Text: "How many values the figures are made of; for jitter, pairs of consecutive datagrams.", Do: "p99.9 of fewer than 1,000 values is their largest."},
 	{Word: "min_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "The least value."},
 	{Word: "mean_s", In: []string{"Quantiles", "Jitter"}, Unit: "seconds", Text: "The mean. Delays have long tails: read p99 beside it."},
 	{Word: "p50_s", In: []string{"Quantiles"}, Unit: "seconds", Text: "The median: half of the values are below."},

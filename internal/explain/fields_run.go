@@ -98,7 +98,7 @@ var runFields = []Topic{
 	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report", "Finding"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
 	{Word: "next", In: []string{"Run", "Conclusion"}, Text: "The command worth typing next, and why; null when nothing follows from this run."},
 	{Word: "command", In: []string{"Step"}, Text: "A command line to type as it stands."},
-	{Word: "why", In: []string{"Step", "Stage"}, Text: "What the command would show or mend."},
+	{Word: "why", In: []string{"Step", "Stage", "Outage", "SoakGap"}, Text: "What the command would show or mend."},
 	{
 		Word: "error", In: []string{"Run", "Event", "Report", "Stage"},
 		Text: "Why the run broke off; absent when it did not. What was measured until then is kept in the same document.",
@@ -120,7 +120,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding", "PathMTU"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding", "PathMTU", "Outage", "SoakFigures", "SoakWay"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},
