@@ -31,7 +31,7 @@ func (p Planner) interventions(c *Case, l *leg) (decide, confirm []*method.Step)
 	_, _, cpu := one.cpuBound()
 	switch {
 	case cpu:
-		decide = append(decide, p.copied(l), four)
+		decide = append(decide, p.copied(l), four, p.pinned(c, l))
 	case one.windowBound() || one.bufferBound() || heldUnseen(c, l):
 		decide = append(decide, four)
 		decide = append(decide, p.grow(l)...)

@@ -129,6 +129,11 @@ func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) resul
 			v.Certainty = Proven
 		}
 	}
+	if reached, to := l.movedAway(&v, one, core); reached > 0 {
+		v.Certainty, goal = Proven, max(goal, reached)
+		pin := fmt.Sprintf("taskset -c %d, in a unit CPUAffinity=%d", to, to)
+		advise(&v, c.on(end, []string{"keep the program off the core of the card's interrupts: " + pin}, []string{fmt.Sprintf("keep the program off the core of the card's interrupts: start /affinity %x", 1<<to)})...)
+	}
 	for _, n := range one.run.Notices {
 		if n.Code == conclude.CompetingLoad && n.End == end && load <= 1 {
 			// Whose time it was cannot be told apart: no intervention of ours proves it.

@@ -83,19 +83,21 @@ func (c *Case) on(e result.End, linux, windows []string) []string {
 
 // target is the peer as the user typed it.
 func (c *Case) target() string {
+	if c.self() {
+		return "self"
+	}
 	if run := c.first(); run != nil && run.Test.Target != "" {
 		return run.Test.Target
 	}
 	return "HOST"
 }
 
+// self reports that the peer is a server of ours on a port of the moment.
+func (c *Case) self() bool { return c.loopback() && c.extended() }
+
 // again is a command of fullbore test in a direction.
 func (c *Case) again(d result.Direction, words string) string {
-	target := c.target()
-	self := c.loopback() && c.extended() // a server of ours on a port of the moment
-	if self {
-		target = "self"
-	}
+	target, self := c.target(), c.self()
 	port := ""
 	if run := c.first(); run != nil && run.Test.Port != 0 && run.Test.Port != 5201 && !self {
 		port = fmt.Sprintf(" -p %d", run.Test.Port)
