@@ -5,11 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
-
-	"github.com/fullbore-net/fullbore/internal/plan"
-	"github.com/fullbore-net/fullbore/internal/stats"
-	"github.com/fullbore-net/fullbore/result"
 )
 
 // KneePoint is one setting of a sweep with its median and what it cost.
@@ -17,8 +12,16 @@ type KneePoint struct {
 	X           float64 // streams, window; positive
 	Y           float64 // median, bit/s
 	Spread      float64 // of the rounds: (max − min) / median
-	Retransmits float64 // ratio; 0 also when not known
-	HotCore     float64 // busiest core or worker, 0..1; 0 also when not known
+	Retransmits float64 // ratio; not positive also when not known
+	HotCore     float64 // busiest core or worker, 0..1; not positive also when not known
+
+	// Of a sweep, besides; −1 = not known.
+	Values      []float64 // of the rounds, bit/s
+	Peak        float64   // best interval of all rounds, bit/s; 0 = not known
+	CPU         float64   // cores' worth of time of both ends' programs
+	Granted     int64     // of a window: what an end got at most, bytes; 0 = not known
+	Predicted   float64   // of a window: what it allows, bit/s; 0 = not known
+	BufferDelay float64   // (mean RTT − RTT) / RTT (RFC 6349)
 }
 
 // KneeAnswer is M-KNEE's.
@@ -66,6 +69,15 @@ func Knee(points []KneePoint) KneeAnswer {
 	a.Knee, a.D = kneedle(p)
 	a.Rejected = hostKnee(p, a.Knee)
 	return a
+}
+
+// Gain is what the rate grew by from a to b, for each doubling of the setting; false where there is
+// none.
+func Gain(a, b KneePoint) (float64, bool) {
+	if a.X <= 0 || b.X <= a.X || a.Y <= 0 {
+		return 0, false
+	}
+	return gain(a, b), true
 }
 
 // gain is what y grew by from a to b, per doubling of x.
@@ -137,117 +149,4 @@ func hostKnee(p []KneePoint, knee float64) string {
 		}
 	}
 	return ""
-}
-
-// StreamSweep is M-KNEE over the number of streams.
-type StreamSweep struct {
-	Direction result.Direction
-	Streams   []int // settings; nil = 1, 2, 4, 8, 16
-	Rounds    int   // 0 = 3
-	Each      time.Duration
-	Omit      time.Duration
-	Pause     time.Duration
-	Seed      uint64
-	Most      int // never more streams; 0 = 128
-}
-
-// extensions is how often a sweep that did not reach its knee goes further.
-const extensions = 2
-
-func (s StreamSweep) filled() StreamSweep {
-	if s.Streams == nil {
-		s.Streams = []int{1, 2, 4, 8, 16}
-	}
-	if s.Rounds == 0 {
-		s.Rounds = LeastRounds
-	}
-	if s.Each == 0 {
-		s.Each = 10 * time.Second
-	}
-	if s.Most == 0 {
-		s.Most = plan.MaxStreams
-	}
-	return s
-}
-
-// Next plays each setting once a round, in random order, and extends the sweep twice at
-// most while it still grows.
-func (s StreamSweep) Next(history []Done) (Step, bool) {
-	s = s.filled()
-	settings := slices.Clone(s.Streams)
-	for range extensions + 1 {
-		for round := range s.Rounds {
-			for _, i := range Order(s.Seed, round, len(settings)) {
-				if n := settings[i]; s.count(history, n) <= round {
-					return s.step(n), true
-				}
-			}
-		}
-		a := Knee(s.points(history, settings))
-		next := 2 * slices.Max(settings)
-		if a.Reached || next > s.Most {
-			break
-		}
-		settings = append(settings, next)
-	}
-	return Step{}, false
-}
-
-func (s StreamSweep) count(history []Done, streams int) (n int) {
-	for _, d := range history {
-		if d.Step.Plan.Streams == streams {
-			n++
-		}
-	}
-	return n
-}
-
-func (s StreamSweep) step(n int) Step {
-	word := "streams"
-	if n == 1 {
-		word = "stream"
-	}
-	return Step{
-		Name: fmt.Sprintf("%s-%d", s.Direction, n), Title: fmt.Sprintf("%d %s %s", n, word, s.Direction), Pause: s.Pause, Why: "does the sum still grow?",
-		Plan: plan.Plan{Direction: plan.Direction(s.Direction), Streams: n, Duration: s.Each, Omit: s.Omit},
-	}
-}
-
-func (s StreamSweep) points(history []Done, settings []int) []KneePoint {
-	var out []KneePoint
-	for _, n := range settings {
-		var rates, again []float64
-		for _, d := range history {
-			if d.Step.Plan.Streams != n {
-				continue
-			}
-			if g, ok := total(d.Run); ok {
-				rates = append(rates, g)
-				if r, ok := RetransmitRatio(d.Run, s.Direction); ok {
-					again = append(again, r)
-				}
-			}
-		}
-		a, ok := Rounds(rates)
-		if !ok || a.Median <= 0 {
-			continue
-		}
-		p := KneePoint{X: float64(n), Y: a.Median, Spread: (a.Max - a.Min) / a.Median}
-		p.Retransmits, _ = stats.Median(again)
-		out = append(out, p)
-	}
-	return out
-}
-
-// Answer judges what was measured so far.
-func (s StreamSweep) Answer(history []Done) (KneeAnswer, []KneePoint) {
-	var settings []int
-	for _, d := range history {
-		if !slices.Contains(settings, d.Step.Plan.Streams) {
-			settings = append(settings, d.Step.Plan.Streams)
-		}
-	}
-	slices.Sort(settings)
-	p := s.filled().points(history, settings)
-	return Knee(p), p
 }

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
-	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -153,52 +152,6 @@ func made(d result.Direction, bps float64) *result.Run {
 		End:     result.Client,
 		Streams: []result.Stream{{Direction: d, Sender: &result.Total{End: 1, Bytes: int64(bps / 8), Retransmits: &again}, TCP: &result.TCPSummary{MeanRTT: 30000, Last: result.TCPInfo{MSS: 1448}}}},
 		Sums:    []result.Sum{{Direction: d, Goodput: &bps, Sender: &result.Total{End: 1, Bytes: int64(bps / 8)}}},
-	}
-}
-
-func TestStreamSweep(t *testing.T) {
-	s := StreamSweep{Direction: result.Up, Streams: []int{1, 2, 4}, Rounds: 3, Seed: 7}
-	history := play(s, 100, func(st Step) *result.Run { return made(result.Up, min(float64(st.Plan.Streams)*10e6, 75e6)) })
-	a, points := s.Answer(history)
-	if len(history) != 15 || len(points) != 5 || !a.Reached && a.Best != 16 {
-		t.Errorf("%d steps, %d points, %+v", len(history), len(points), a)
-	}
-	if a.Best != 8 || a.Cheapest != 8 {
-		t.Errorf("%+v", a)
-	}
-	for round := range 3 { // each setting once a round
-		seen := map[int]bool{}
-		for _, d := range history[3*round : 3*round+3] {
-			seen[d.Step.Plan.Streams] = true
-		}
-		if len(seen) != 3 {
-			t.Errorf("round %d: %v", round, seen)
-		}
-	}
-}
-
-func TestWindowScan(t *testing.T) {
-	s := WindowScan{Direction: result.Up, RTT: 28 * time.Millisecond, Rate: 200 * units.MbitPerSec, Ideal: 189e6, Rounds: 1}
-	history := play(s, 100, func(st Step) *result.Run {
-		w := float64(st.Plan.Window)
-		if w == 0 {
-			w = 65536
-		}
-		return made(result.Up, min(w*8/0.028, 189e6))
-	})
-	a := s.Answer(history)
-	if len(history) != 6 { // 25, 50, 75, 100, 150 %, the system's; 200 % is not needed
-		t.Errorf("%d steps", len(history))
-	}
-	if a.Recommended != 700000 || a.Max != 1400000 {
-		t.Errorf("%+v", a)
-	}
-	last := a.Rows[len(a.Rows)-1]
-	if last.Window != 0 || last.Predicted != 0 || math.Abs(last.Measured-18.725e6) > 0.001e6 {
-		t.Errorf("the system's own is not last: %+v", last)
-	}
-	if first := a.Rows[0]; first.Window != 175000 || first.Predicted != 50e6 || math.Abs(first.Share-1) > 0.001 || math.Abs(first.BufferDelay-1.0/14) > 0.001 {
-		t.Errorf("%+v", first)
 	}
 }
 
