@@ -64,7 +64,7 @@ var Rooms = []Room{
 	{"internal/cli/compat/iperf3", 5, nil, nil, "iperf3's command line as data"},
 	{"internal/cli/compat/ntttcp", 5, nil, nil, "the command lines of both NTTTCPs as data"},
 	{"internal/cli/process", 6, nil, []string{"golang.org/x/sys"}, "pid files, background: this process only"},
-	{"internal/cli", 7, nil, []string{"github.com/spf13", "golang.org/x/term"}, "the command line"},
+	{"internal/cli", 7, nil, []string{"github.com/spf13", "golang.org/x/term", "github.com/guptarohit/asciigraph"}, "the command line; its plots"},
 	{"internal/archtest", 7, nil, nil, "this table"},
 	{"cmd/fullbore", 8, nil, nil, "main only"},
 	{"packaging/…", 8, nil, []string{"github.com/spf13/cobra"}, "what packages are made of; its libraries stay out of the product"},

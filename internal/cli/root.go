@@ -15,6 +15,7 @@ import (
 var commands = []func(*env) *cobra.Command{
 	newDiagnoseCmd,
 	newTestCmd,
+	newSweepCmd,
 	newDelayCmd,
 	newMTUCmd,
 	newServeCmd,
