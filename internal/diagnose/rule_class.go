@@ -72,12 +72,16 @@ func (k classed) better(than classed) bool {
 	return k.well() && than.starved() && (than.lost >= starvedLoss || than.p50 > wellTimes*math.Max(k.p50, 0.001))
 }
 
-// contrast finds the class that starves most beside one that does not.
+// contrast finds the class that starves most, and the one that fares best beside it.
 func contrast(f *flow) (good, bad classed, found bool) {
 	all := classesOf(f)
 	for _, a := range all {
 		for _, b := range all {
-			if a.better(b) && (!found || b.lost > bad.lost || b.lost == bad.lost && b.p50 > bad.p50) {
+			if !a.better(b) {
+				continue
+			}
+			worse := b.lost > bad.lost || b.lost == bad.lost && b.p50 > bad.p50
+			if !found || worse || b.tos == bad.tos && a.p50 < good.p50 {
 				good, bad, found = a, b, true
 			}
 		}

@@ -47,7 +47,11 @@ func full(c *Case) (out []result.Verdict) {
 		if m != nil && m.rate >= (1+moved)*one.rate {
 			// One stream does not fill it; several may.
 			if !saturated(l) || !queued(c, m) && !vanishedAt(l) {
-				continue
+				// Under a queue that stands the bottleneck never rests, though the last streams
+				// may still have taken from the first one's pauses.
+				if !levelled(l, moved) || !queued(c, m) {
+					continue
+				}
 			}
 		} else if !queued(c, one) && !vanishedAt(l) && (m == nil || !queued(c, m) && !l.flat()) {
 			continue
@@ -62,8 +66,11 @@ func full(c *Case) (out []result.Verdict) {
 
 const idealShare = 0.95
 
-// saturated reports that the last doubling of streams gained nothing.
-func saturated(l *leg) bool {
+// saturated reports that the last step to more streams gained nothing.
+func saturated(l *leg) bool { return levelled(l, same) }
+
+// levelled reports that the last step to four times the streams gained less than a share.
+func levelled(l *leg, gain float64) bool {
 	a, b := l.find("4"), l.find("16")
 	if b == nil {
 		b = l.find("ports") // sixteen, too
@@ -71,7 +78,7 @@ func saturated(l *leg) bool {
 	if c := l.find("64"); c != nil && b != nil {
 		a, b = b, c
 	}
-	return a != nil && b != nil && a.usable() && b.usable() && b.rate < (1+same)*a.rate
+	return a != nil && b != nil && a.usable() && b.usable() && b.rate < (1+gain)*a.rate
 }
 
 // vanishedAt reports that the losses of a direction were gone at half the rate.
