@@ -39,6 +39,8 @@ type Report struct {
 	// Paths are of mtu and rfc6349: the largest packet of each direction.
 	Paths []PathMTU `json:"path_mtu,omitempty"`
 	Soak  *Soak     `json:"soak,omitempty"` // of a soak
+	// Load is of load: what a full path does to small packets.
+	Load *Load `json:"load,omitempty"`
 }
 
 // Finding is one answer of a method.

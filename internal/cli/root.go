@@ -18,6 +18,7 @@ var commands = []func(*env) *cobra.Command{
 	newSweepCmd,
 	newDelayCmd,
 	newMTUCmd,
+	newLoadCmd,
 	newServeCmd,
 	newDoctorCmd,
 	newFirewallCmd,
