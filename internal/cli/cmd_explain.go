@@ -16,13 +16,18 @@ type explainOptions struct {
 	json   bool
 }
 
-const explainLong = `Say what a word of fullbore's outputs means: a field of the JSON document, the code
-of a notice, an error or a limit, a validity flag, a line of the doctor, a term of the
-trade. Without a word: the list of all.`
+const explainLong = `Say what a word of fullbore's outputs means: a verdict of a diagnosis, the code of a
+notice, an error or a limit, a validity flag, a field of the JSON document, a line of
+the doctor, a term of the trade. Without a word: the list of all. Nothing is sent.
 
-const explainExample = `  fullbore explain window-clamped
+Of a verdict: what it means, how it is found, what proves it, what to do (on Linux, on
+Windows), and what it is often taken for and is not.`
+
+const explainExample = `  fullbore explain receive-window
+  fullbore explain window-clamped
   fullbore explain sums[].goodput_bps
   fullbore explain --search 'congestion window'
+  fullbore explain rules                       rules of thumb for measuring
   fullbore explain`
 
 // explainWidth keeps lines readable on any terminal.
@@ -32,7 +37,7 @@ func newExplainCmd(e *env) *cobra.Command {
 	o := &explainOptions{}
 	cmd := &cobra.Command{
 		Use:     "explain [WORD…]",
-		Short:   "What a field, notice, error, limit or check means and what to do",
+		Short:   "What a verdict, notice, error, field or check means and what to do",
 		Long:    explainLong,
 		Example: explainExample,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -152,7 +157,12 @@ func explainText(b *bytes.Buffer, t explain.Topic) {
 		}
 	}
 	para("", t.Text)
+	para("Found: ", t.Found)
+	para("Proof: ", t.Proof)
 	para("Do: ", t.Do)
+	para("Linux: ", t.Linux)
+	para("Windows: ", t.Windows)
+	para("Not: ", t.Not)
 	para("Source: ", t.Source)
 	para("In: ", strings.Join(t.Paths(), ", "))
 	para("See: ", strings.Join(t.See, ", "))
@@ -162,7 +172,7 @@ func explainText(b *bytes.Buffer, t explain.Topic) {
 func explainList() []byte {
 	names := map[explain.Kind]string{
 		explain.Field: "Fields of the JSON documents", explain.Notice: "Notices", explain.Error: "Errors",
-		explain.Limit: "Limits", explain.Flag: "Validity flags", explain.Check: "Checks of fullbore doctor", explain.Term: "Terms",
+		explain.Limit: "Limits", explain.Flag: "Validity flags", explain.Check: "Checks of fullbore doctor", explain.Verdict: "Verdicts of fullbore diagnose", explain.Term: "Terms",
 	}
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "fullbore explain WORD says what it means, where it comes from and what to do.")

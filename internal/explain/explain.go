@@ -1,5 +1,5 @@
 // Package explain knows every word that fullbore's outputs use: the fields of the
-// JSON document, the codes of notices, errors and limits, the validity flags, the
+// JSON document, the codes of notices, errors, limits and verdicts, the validity flags, the
 // doctor's checks and the terms of the trade. Each text says what the word means, its
 // unit, where the value comes from and what to do about it.
 //
@@ -41,6 +41,13 @@ type Topic struct {
 	Source string   `json:"source,omitempty"` // where the value comes from: kernel field, RFC, method
 	Do     string   `json:"do,omitempty"`     // what to do about it, or how to read it
 	See    []string `json:"see,omitempty"`    // related words
+	// Of a verdict: how it is found, what proves it, the commands for a system where they
+	// differ, and what it is often taken for and is not.
+	Found   string `json:"found,omitempty"`
+	Proof   string `json:"proof,omitempty"`
+	Linux   string `json:"linux,omitempty"`
+	Windows string `json:"windows,omitempty"`
+	Not     string `json:"not,omitempty"`
 	// In names the types of package result that have this field, for kind Field.
 	In []string `json:"-"`
 }
@@ -76,7 +83,7 @@ func Search(text string) []Topic {
 			word = append(word, t)
 		case strings.Contains(normal(t.Word), text):
 			inWord = append(inWord, t)
-		case strings.Contains(normal(t.Text+" "+t.Do+" "+t.Source), text):
+		case strings.Contains(normal(strings.Join([]string{t.Text, t.Do, t.Source, t.Found, t.Proof, t.Linux, t.Windows, t.Not}, " ")), text):
 			inText = append(inText, t)
 		}
 	}
@@ -146,7 +153,7 @@ func All() []Topic {
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags, rateFlags}},
 		{Check, [][]Topic{checks}},
-		{Verdict, [][]Topic{verdicts}},
+		{Verdict, [][]Topic{causes, pathVerdicts, hostVerdicts}},
 		{Term, [][]Topic{terms, practice}},
 	} {
 		from := len(out)

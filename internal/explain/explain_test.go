@@ -85,6 +85,33 @@ func TestTopicsAreWellFormed(t *testing.T) {
 	}
 }
 
+// Whoever reads a verdict wants to know how it was found, what would prove it, what to do, and
+// what it is not.
+func TestVerdictsAreWhole(t *testing.T) {
+	n := 0
+	for _, topic := range All() {
+		whole := map[string]string{"found": topic.Found, "proof": topic.Proof, "not": topic.Not}
+		if topic.Kind != Verdict {
+			for what, text := range whole {
+				if text != "" {
+					t.Errorf("%s %s: %s is for verdicts", topic.Kind, topic.Word, what)
+				}
+			}
+			continue
+		}
+		n++
+		whole["do"] = topic.Do
+		for what, text := range whole {
+			if !strings.HasSuffix(text, ".") {
+				t.Errorf("verdict %s: %s must be whole sentences: %q", topic.Word, what, text)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d verdicts", n)
+	}
+}
+
 func words(topics []Topic) []string {
 	var out []string
 	for _, t := range topics {
