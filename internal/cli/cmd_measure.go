@@ -38,7 +38,8 @@ type testOptions struct {
 	streamsTyped bool
 
 	rounds roundsFlag
-	seed   int64 // of their random order; 0 = drawn
+	seed   int64  // of their random order; 0 = drawn
+	preset string // kind of path; "" = none
 }
 
 const testLong = `Measure TCP (or UDP: -u) towards HOST, up and then down, and say how fast it is.
@@ -91,6 +92,9 @@ func newTestCmd(e *env) *cobra.Command {
 		Example: testExample,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.usePreset(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := o.useProfile(cmd.Flags()); err != nil {
 				return err
 			}
@@ -143,6 +147,7 @@ func (o *testOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds for every direction, e.g. '>= 5 Gbit/s' or 'loss <= 0.1%, jitter <= 5ms'; exit code 1 when missed (repeatable)")
 	f.StringVar(&o.profileName, "profile", "", "a procedure that others agreed on, with its settings and stages: "+profileNames()+"; flags that are given win")
 	f.Var(durationFlag{&o.pause}, "pause", "pause between hosts, and between stages of a profile (default 2s)")
+	f.StringVar(&o.preset, "preset", "", "streams, window and time for a kind of path: "+presetNames()+"; flags that are given win")
 	f.Var(&o.rounds, "rounds", roundsHelp+"; directions in random order inside each round; of a profile its last stage")
 	f.Int64Var(&o.seed, "seed", 0, "number from which the random order of --rounds follows (default: drawn, and told)")
 	f.StringVar(&o.viaWord, "via", "", viaHelp)

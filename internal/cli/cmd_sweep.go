@@ -412,7 +412,7 @@ func hostWords(host string) string {
 	if host == "self" {
 		return "on this machine"
 	}
-	return "with " + host
+	return "to " + host
 }
 
 // hostOf is the address that "self" stands for.

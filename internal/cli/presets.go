@@ -57,3 +57,18 @@ func usePreset(f *pflag.FlagSet, name string, values map[string]string) error {
 	}
 	return nil
 }
+
+// usePreset puts the values of --preset into the flags that were not typed.
+func (o *testOptions) usePreset(f *pflag.FlagSet) error {
+	if o.preset == "" {
+		return nil
+	}
+	p, err := presetNamed(o.preset)
+	if err != nil {
+		return err
+	}
+	if o.profileName != "" || o.udp.udp {
+		return usagef("--preset %s: it is about TCP, and not for a profile, which has settings of its own", o.preset)
+	}
+	return usePreset(f, p.name, map[string]string{"streams": p.streams, "window": p.window, "time": p.time})
+}

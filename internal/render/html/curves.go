@@ -31,6 +31,9 @@ func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 
 // knee draws the rate over the number of streams.
 func knee(rep *result.Report) *plot {
+	if rep.Sweep != nil { // it has plots of its own
+		return nil
+	}
 	f := svg.Figure{
 		ID: "knee", Title: "Throughput over the number of streams",
 		X: svg.Axis{Label: "streams", Scale: svg.Log2},
@@ -83,6 +86,9 @@ func sortPoints(ps []svg.Point) {
 
 // windows draws the rate over the window, measured and as the round trip predicts.
 func windows(rep *result.Report) *plot {
+	if rep.Sweep != nil {
+		return nil
+	}
 	rtt, from := emptyRTT(rep)
 	if rtt <= 0 {
 		return nil
@@ -216,7 +222,7 @@ func distribution(q *result.Probes) []svg.Point {
 
 // curve draws the figures of a sweep, as the report has them.
 func curve(rep *result.Report) *plot {
-	if len(rep.Curve) < 2 {
+	if len(rep.Curve) < 2 || rep.Sweep != nil {
 		return nil
 	}
 	ps := make([]svg.Point, 0, len(rep.Curve))

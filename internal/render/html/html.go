@@ -131,7 +131,8 @@ func pageOf(rep *result.Report) *page {
 	for i := range p.Stages {
 		p.Reasoned = p.Reasoned || p.Stages[i].Showed != ""
 	}
-	for _, f := range []func(*result.Report) *plot{knee, windows, delays, curve, heat} {
+	p.Plots = append(p.Plots, sweepPlots(rep)...)
+	for _, f := range []func(*result.Report) *plot{roundsPlot, knee, windows, delays, curve, heat} {
 		if x := f(rep); x != nil {
 			p.Plots = append(p.Plots, *x)
 		}
@@ -144,7 +145,7 @@ func titleOf(rep *result.Report, inputs string) string {
 	if to == "" && len(rep.Runs) > 0 {
 		to = endName(rep, rep.Runs[0].End.Other())
 	}
-	what := map[string]string{"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to "}[rep.Kind]
+	what := map[string]string{"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ", "sweep": "Sweep of the path to "}[rep.Kind]
 	if what == "" {
 		what = "Report on the path to "
 	}
