@@ -321,6 +321,9 @@ type serveBoard struct {
 
 func (b *serveBoard) newTest(remote result.Addr) runner.Hooks {
 	l := &serveLine{}
+	if !b.o.json {
+		l.fold.Keep = 1 // a line tells of sums only
+	}
 	return runner.Hooks{Sink: l, Done: func() {
 		if l.over {
 			b.print(remote, l.fold.Run())

@@ -212,7 +212,7 @@ func addStages(rep *result.Report, history []method.Done) {
 // closeMethod prints the report and chooses the exit code.
 func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep *result.Report, wishes []threshold) error {
 	// A method whose every step failed has the first one's reason.
-	told := false
+	told := rep.Soak != nil && len(rep.Soak.Ways) > 0
 	for _, run := range rep.Runs {
 		told = told || tells(run)
 	}

@@ -34,6 +34,7 @@ var commands = []func(*env) *cobra.Command{
 	newExplainCmd,
 	newLabCmd,
 	newUDPMaxCmd,
+	newSoakCmd,
 	newIperf3Cmd,
 	newNTTTCPCmd,
 	newVersionCmd,

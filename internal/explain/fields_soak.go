@@ -63,5 +63,6 @@ var soakNotices = []Topic{
 	{Word: "soak-list-full", Text: "There were more outages, gaps or notices than the document's lists hold; the record has them all."},
 	{Word: "soak-chained", Text: "The soak is a chain of tests, because the server bounds the length of one, or keeps all intervals in memory as iperf3 does. The moments between them are gaps, not outages.", See: []string{"gaps"}},
 	{Word: "soak-blind", Text: "This server does not tell what it receives while a test runs, and UDP's sender does not notice an outage: what is lost upwards is known only at the end of each test.", Do: "Use fullbore serve at the other end, or a shorter --segment."},
+	{Word: "soak-unfinished", Text: "The record that was judged does not reach to the end that was asked for: the soak was interrupted, killed, or still goes on.", Do: "fullbore soak --resume FILE goes on with it."},
 	{Word: "soak-step-rate", Text: "A step of less than the full load is a share of what the full load was seen to carry, since no rate was named."},
 }

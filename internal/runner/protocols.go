@@ -46,6 +46,7 @@ func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listene
 			host := hostViewTo(ctx, peer)
 			h := newTest(remote)
 			rec := &recorder{sink: h.Sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
+			rec.folder.Keep = 1 // nobody asks it for the Run: who wants one folds in the sink
 			return iperf3.TestHooks{
 				Sink: rec, Output: h.Output, Host: host.sample,
 				Done: func() {

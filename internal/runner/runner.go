@@ -39,6 +39,9 @@ type Runner struct {
 	Slots *plan.Slots
 	// Notices are said at the start of each run: what its caller decided for it.
 	Notices []result.Notice
+	// KeepRows bounds the intervals that a Run holds (result.Folder.Keep): of a very long test the
+	// sink has them all, the Run the newest. 0 = all.
+	KeepRows int
 	// Totals is what else of this host an NTTTCP test counts over its measured time. Transport,
 	// family and retransmissions are the test's to say.
 	Totals oshost.TotalsOptions
@@ -59,6 +62,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 		return nil, err
 	}
 	rec := &recorder{sink: sink, id: r.newID(), tool: r.tool(), started: result.Now(r.now())}
+	rec.folder.Keep = r.KeepRows
 	if !r.Plain {
 		rec.before = func(run *result.Run) []result.Notice {
 			return append(append([]result.Notice(nil), r.Notices...), conclude.Before(run)...)

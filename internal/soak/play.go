@@ -84,22 +84,23 @@ type play struct {
 	*Player
 	began time.Time
 
-	mu       sync.Mutex
-	lanes    map[result.Direction]*Lane
-	cur      *test // nil between tests
-	broken   bool  // the last test broke off: what passes until the next is an outage
-	from     float64
-	gapFrom  float64 // of a changeover
-	rate     map[result.Direction]float64
-	noted    map[string]bool
-	machine  hostMeans
-	failed   error // of the record
-	moved    int64
-	reach    reaching
-	begunOK  bool    // a test began, ever
-	stall    float64 // s without progress after which the path is asked
-	asked    bool    // the path has answered since the last test broke off
-	answered float64 // the break (from) after which it has answered
+	mu          sync.Mutex
+	lanes       map[result.Direction]*Lane
+	cur         *test // nil between tests
+	broken      bool  // the last test broke off: what passes until the next is an outage
+	from        float64
+	gapFrom     float64 // of a changeover
+	rate        map[result.Direction]float64
+	noted       map[string]bool
+	machine     hostMeans
+	failed      error // of the record
+	moved       int64
+	reach       reaching
+	first, last *result.Run
+	begunOK     bool    // a test began, ever
+	stall       float64 // s without progress after which the path is asked
+	asked       bool    // the path has answered since the last test broke off
+	answered    float64 // the break (from) after which it has answered
 
 	wg sync.WaitGroup
 }
@@ -131,6 +132,7 @@ func (p *Player) Play(ctx context.Context) Played {
 	stop()
 	<-ticks
 	t.wg.Wait()
+	out.First, out.Last = t.first, t.last
 	t.locked(func() {
 		for _, d := range directionsOf(p.Book.Head.Plan) {
 			t.lanes[d].Finish()
@@ -223,13 +225,7 @@ func (t *play) tests(ctx context.Context) (out Played) {
 		if left < leastTest {
 			continue
 		}
-		x, run, err := t.test(ctx, level, left)
-		if run != nil && x.started {
-			if out.First == nil {
-				out.First = run
-			}
-			out.Last = run
-		}
+		x, err := t.test(ctx, level, left)
 		switch {
 		case ctx.Err() != nil:
 			out.Err = asError(context.Cause(ctx))

@@ -39,7 +39,8 @@ type Head struct {
 	Tool    result.Tool   `json:"tool"`
 	Started time.Time     `json:"started"` // wall clock
 	Inputs  []string      `json:"inputs"`
-	Plan    plan.Plan     `json:"plan"` // of every test, but for its length and its rate
+	Plan    plan.Plan     `json:"plan"`           // of every test, but for its length and its rate
+	Self    bool          `json:"self,omitempty"` // the peer is a server of this program's own
 	Asked   float64       `json:"asked_s"`
 	Steps   []Step        `json:"steps"` // at least one
 	Judge   Rules         `json:"rules"`

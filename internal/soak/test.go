@@ -51,7 +51,7 @@ type outcome struct {
 }
 
 // test makes one test. Its error is the run's, or errCut.
-func (t *play) test(ctx context.Context, level int, length time.Duration) (*test, *result.Run, error) {
+func (t *play) test(ctx context.Context, level int, length time.Duration) (*test, error) {
 	p := t.planOf(level, length)
 	rctx, cancel := context.WithCancelCause(ctx)
 	x := &test{
@@ -62,6 +62,14 @@ func (t *play) test(ctx context.Context, level int, length time.Duration) (*test
 	done := make(chan outcome, 1)
 	t.wg.Go(func() { // ends by itself, at the latest some seconds after rctx
 		run, err := t.Run(rctx, p, result.SinkFunc(func(ev result.Event) { t.event(x, ev) }))
+		t.locked(func() {
+			if run != nil && x.started {
+				if t.first == nil {
+					t.first = run
+				}
+				t.last = run
+			}
+		})
 		done <- outcome{run, err}
 	})
 	late := time.NewTimer(p.Duration + endPatience)
@@ -77,7 +85,7 @@ func (t *play) test(ctx context.Context, level int, length time.Duration) (*test
 		o = t.letGo(done)
 	}
 	t.locked(func() { t.close(x, o) })
-	return x, o.run, o.err
+	return x, o.err
 }
 
 // letGo waits a moment for a test that was given up; a server that takes one at a time must have

@@ -121,6 +121,9 @@ func (t *session) name() string { return net.JoinHostPort(t.remote.Host, strconv
 // event hands an event to everybody who listens; the emitter calls it one at a time.
 func (t *session) event(ev result.Event) {
 	t.foldMu.Lock()
+	if !t.params.ServerOutput {
+		t.folder.Keep = 1 // nothing but its sums is asked for: a test of days must not fill the memory
+	}
 	t.folder.Event(ev)
 	t.foldMu.Unlock()
 	if t.hooks.Sink != nil {
