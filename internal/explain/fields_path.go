@@ -23,7 +23,6 @@ var pathFields = []Topic{
 	{Word: "empty_after", In: []string{"Load"}, Text: "The same after the load: it should have come back."},
 	{Word: "empty_least_s", In: []string{"Load"}, Unit: "seconds", Text: "The least round trip of the empty path, from probes or, without them, as TCP saw it on the control connection."},
 	{Word: "told_by", In: []string{"Load"}, Text: "Of load: \"probe\", small packets that a fullbore answered; \"tcp-info\", the sending kernel's round trips of the load itself. Of a bandwidth: \"given\" or \"measured\"."},
-	{Word: "ways", In: []string{"Load"}, Text: "One entry for each direction of each loaded run."},
 	{Word: "worst_rise_s", In: []string{"Load"}, Unit: "seconds", Text: "queue_s of the direction in which small packets waited longest.", See: []string{"queue_s"}},
 	{Word: "letter", In: []string{"Load", "LoadedWay"}, Text: "Grade of the delay that a load adds (95th percentile): A+ below 5 ms, A 30, B 60, C 200, D 400, else F.", Source: "the classes of DSLReports' bufferbloat grades", See: []string{"bufferbloat"}},
 	{Word: "loaded", In: []string{"LoadedWay"}, Text: "Which directions carried a load: \"up\", \"down\", \"both\"."},

@@ -49,7 +49,7 @@ var runFields = []Topic{
 		Text: "Which side the surrounding object belongs to: \"client\" (it opened the control connection) or \"server\". Of a run: the side that recorded it.",
 		Do:   "Times of two ends are on two clocks; compare differences, not readings.",
 	},
-	{Word: "protocol", In: []string{"Run"}, Text: "The conversation by which the test was agreed on: \"iperf3\". Between two fullbores it carries an extension, see \"extension\"."},
+	{Word: "protocol", In: []string{"Run"}, Text: "The conversation by which the test was agreed on: \"iperf3\" or \"ntttcp\". Between two fullbores it carries an extension, see \"extension\"."},
 	{
 		Word: "started", In: []string{"Run", "Report"}, Unit: "date and time, UTC",
 		Text: "Wall clock when the test began. It is a label: no rate or duration is computed from it.",
@@ -168,8 +168,8 @@ var runFields = []Topic{
 	{Word: "text", In: []string{"Error", "Notice", "Milestone"}, Text: "The matter in one sentence, for people. Its wording may change from release to release; test for \"code\"."},
 	{Word: "level", In: []string{"Notice"}, Text: "\"info\" is worth knowing, \"warn\" puts the number in doubt."},
 	{Word: "fix", In: []string{"Notice"}, Text: "A command that mends the matter or makes a better run; absent when there is none."},
-	{Word: "certainty", In: []string{"Verdict"}, Text: "\"proven\": an intervention moved the number. \"likely\": the evidence points one way. \"possible\": it does not contradict."},
-	{Word: "evidence", In: []string{"Verdict"}, Text: "The measurements a verdict rests on, one a line."},
+	{Word: "certainty", In: []string{"Verdict"}, Text: "How sure a verdict is. \"proven\": something was changed, and the number moved as the verdict says it must. \"likely\": the counters of both ends, or of the one that can know, point one way. \"possible\": it does not contradict what was seen.", Do: "Exit code 0 needs a proven or likely verdict. --deep, and fullbore serve at the other end, prove more."},
+	{Word: "evidence", In: []string{"Verdict"}, Text: "The measurements a verdict rests on, one a line. Lines that begin with \"changed:\" are interventions: what was changed, and what came of it."},
 	{Word: "advice", In: []string{"Verdict"}, Text: "What to change, one a line, the most promising first."},
 	{
 		Word: "remote", In: []string{"Stream", "Error", "Milestone"},

@@ -8,7 +8,7 @@ var soakFields = []Topic{
 	{Word: "record", In: []string{"Soak"}, Text: "File of the soak's records, one JSON line a second and direction; it can be gone on with (--resume) and judged again (--replay)."},
 	{Word: "tests", In: []string{"Soak"}, Text: "Tests that the soak was made of, one after the other."},
 	{Word: "restarts", In: []string{"Soak"}, Text: "Tests that were begun because the one before had broken off or stood still."},
-	{Word: "ways", In: []string{"Soak", "SoakHour"}, Text: "The figures of each direction, up first."},
+	{Word: "ways", In: []string{"Load", "Soak", "SoakHour"}, Text: "The figures of each direction, up first; under \"load\" of each direction of each loaded run."},
 	{Word: "outages", In: []string{"Soak"}, Text: "Times of at least a second in which less than a tenth of the usual rate came through, of both directions together."},
 	{Word: "gaps", In: []string{"Soak"}, Text: "Times that were not measured and are no outage: from one test to the next (changeover), and while this program did not run (away)."},
 	{Word: "hours", In: []string{"Soak"}, Text: "The soak hour by hour, counted from its start."},

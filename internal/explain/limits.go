@@ -26,7 +26,7 @@ var limits = []Topic{
 	{
 		Word: "application",
 		Text: "The sending program was the limit: for a fifth of the time or more its sockets had nothing to send. With a file that is the disk.",
-		Do:   "Larger blocks (-l), another disk; for a real application: look at it, not at the network.", Source: "1 − tcpi_busy_time/time",
+		Do:   "Larger blocks (-l), another disk; for a real application: look at it (top, iostat -x 1; resmon on Windows), not at the network.", Source: "1 − tcpi_busy_time/time",
 	},
 	{
 		Word:   "receive-window",
@@ -55,18 +55,18 @@ var limits = []Topic{
 	{
 		Word:   "loss",
 		Text:   "TCP and UDP. UDP: more than 0.1 % of the datagrams were lost on the way, and not at the receiver's socket. TCP: packet loss was the limit: the measured rate is about what such loss allows a loss-based congestion control, 1.22·MSS/(RTT·√p).",
-		Do:     "Lower the rate (-b): if the loss vanishes it is congestion or a policer, if it stays it is errors on the line. Compare with --cc bbr.",
+		Do:     "Lower the rate (-b): if the loss vanishes it is congestion or a policer, if it stays it is errors on the line. Compare with --cc bbr. fullbore diagnose HOST does all three.",
 		Source: "Mathis et al. 1997; tcpi_total_retrans, tcpi_rtt", See: []string{"retransmits", "local-drops"},
 	},
 	{
 		Word:   "path-capacity",
 		Text:   "The path is full: the rate reaches 95 % of what the slowest known interface carries, and a queue stands (the round trip is half as long again as that of the empty path). That is the best outcome.",
-		Do:     "More is not to be had without a faster link. To see how the standing queue hurts others, watch rtt_us.",
+		Do:     "More is not to be had without a faster link. To see how the standing queue hurts others, watch rtt_us, or fullbore load HOST.",
 		Source: "interface speeds, tcpi_rtt against tcpi_min_rtt",
 	},
 	{
 		Word: "unknown",
 		Text: "The counters do not say what held the rate: no single limit stood out, or the sender's kernel does not tell (an iperf3 at the other end, not Linux, a run too short, other tests at the same time). The closing sentence gives the reason.",
-		Do:   "Run `fullbore serve` at the other end, run longer, and vary one thing: -P, --window, --cc, direction.",
+		Do:   "fullbore diagnose HOST varies one thing after another. By hand: fullbore serve at the other end, a longer run, and -P, --window, --cc, direction.",
 	},
 }

@@ -11,11 +11,12 @@ var notices = []Topic{
 	{
 		Word: "affinity-unavailable",
 		Text: "Workers were to be bound to certain CPUs (-A), and this system does not offer that: its scheduler places them.",
+		Do:   "Bind the whole program from outside: start /affinity HEX on Windows, cpuset or cpulimit tools elsewhere.",
 	},
 	{
 		Word: "competing-load",
 		Text: "A core was full, but not with this test: other programs took the processor. In containers and namespaces both ends share the machine's cores.",
-		Do:   "Stop the others, or measure again when they are quiet. Compare the process's own share with the core's.",
+		Do:   "Find them (top; Task Manager), stop them or measure again when they are quiet. Compare the process's own share with the core's.",
 		See:  []string{"worker_load", "cpu-sender", "cpu-receiver"},
 	},
 	{
@@ -37,6 +38,7 @@ var notices = []Topic{
 	{
 		Word: "counter-missing",
 		Text: "A counter that would explain the result cannot be read on that host: the kernel is too old, the system has none, or a container hides it. The values are null, not 0.",
+		Do:   "Nothing, unless the value matters to you: a newer kernel, or the program outside the container.",
 		See:  []string{"counter_missing"},
 	},
 	{
@@ -53,6 +55,7 @@ var notices = []Topic{
 	{
 		Word: "discard-unavailable",
 		Text: "The receiver cannot drop payload inside the kernel and copies it into memory instead, as an application does. The figure is right; it costs about twice the CPU.",
+		Do:   "Nothing; where the receiver's processor is full, that copy is part of the reason.",
 		See:  []string{"rx"},
 	},
 	{
@@ -74,9 +77,10 @@ var notices = []Topic{
 	{
 		Word: "fq-rate-clamped",
 		Text: "The kernel took another pacing rate than was asked for.",
-		Do:   "Read the rate in the notice; very small and very large rates are cut by the kernel.",
+		Do:   "Go by the rate in the notice. Older kernels (before Linux 5) end at 34 Gbit/s.",
+		See:  []string{"fq_rate_bps"},
 	},
-	{Word: "ipv4-only", Text: "This system has no IPv6, so the server listens on IPv4 only."},
+	{Word: "ipv4-only", Text: "This system has no IPv6, so the server listens on IPv4 only: clients that dial an IPv6 address are refused.", Do: "Nothing, unless IPv6 is wanted: sysctl net.ipv6.conf.all.disable_ipv6=0, or the kernel's ipv6.disable=0."},
 	{
 		Word:   "local-drops",
 		Text:   "The receiving host itself dropped packets that had arrived, in its card's ring or its kernel's queues. That part of the loss is not the network's. The counters are the whole host's: an upper bound.",
@@ -106,7 +110,7 @@ var notices = []Topic{
 		Do:   "Suspect the path MTU or a filter: try -M 1200; if that works, a router swallows \"packet too big\". On the sender: sysctl net.ipv4.tcp_mtu_probing=1.",
 		See:  []string{"mtu-probing"},
 	},
-	{Word: "omit-rounded", Text: "The peer knows whole seconds of warm-up only; the notice says what is left out instead of what was asked for."},
+	{Word: "omit-rounded", Text: "The peer knows whole seconds of warm-up only; the notice says what is left out instead of what was asked for.", Do: "Give -O in whole seconds, or run fullbore serve at the other end."},
 	{
 		Word: "option-refused",
 		Text: "The system refused a socket option; the run goes on without it, and what it would have set is the system's default.",
@@ -115,9 +119,9 @@ var notices = []Topic{
 	{
 		Word: "overlap",
 		Text: "The server ran other tests at the same time, so the rate is a share of what it and the path can do.",
-		Do:   "Repeat alone, or start the server with --exclusive or --queue.",
+		Do:   "Repeat alone, or start the server with fullbore serve --exclusive (others are told busy) or --queue (they wait).",
 	},
-	{Word: "queued", Text: "The server was busy and keeps this test waiting for its turn; the notice says the place in the queue and the expected time."},
+	{Word: "queued", Text: "The server was busy and keeps this test waiting for its turn; the notice says the place in the queue and the expected time.", Do: "Wait, or Ctrl-C, which gives the place up. Without --queue a busy server refuses at once."},
 	{
 		Word: "rate-limit-exceeded",
 		Text: "The test's average rate passed the limit that the server's operator set, so the server ended it.",
@@ -142,13 +146,15 @@ var notices = []Topic{
 	{
 		Word: "stalled",
 		Text: "For half a second or more nothing moved, then it went on (or never did). That is an outage, a retransmission timeout or a host that stood still, not a slow path.",
-		Do:   "Compare with the retransmits and the host's throttled and steal shares of those seconds.",
+		Do:   "Compare with the retransmits and the host's throttled and steal shares of those seconds. fullbore diagnose HOST sends small packets beside the load: they tell a path that was away from TCP that waited.",
+		See:  []string{"outage", "throttled"},
 	},
 	{
 		Word:   "steal",
 		Text:   "The hypervisor gave the processor to others while this machine wanted to run: above 1 % of a core it is told, above 5 % the result is flagged.",
 		Source: "/proc/stat steal",
-		Do:     "Give the machine dedicated cores, or measure when its neighbours are quiet.",
+		Do:     "Give the machine dedicated cores, or measure when its neighbours are quiet (vmstat 1, column st).",
+		See:    []string{"stolen-time"},
 	},
 	{
 		Word: "tos-altered",
@@ -158,7 +164,7 @@ var notices = []Topic{
 	{
 		Word: "tos-unsure",
 		Text: "This system takes the TOS byte without an error and may still send another: Windows needs a QoS policy.",
-		Do:   "Capture a packet to see, or set it by New-NetQosPolicy.",
+		Do:   "Set it by a policy: New-NetQosPolicy -Name fullbore -AppPathNameMatchCondition fullbore.exe -DSCPAction 46. A capture at the other end shows what arrives.",
 	},
 	{
 		Word: "unsteady",
@@ -177,6 +183,6 @@ var notices = []Topic{
 		Do:   "Raise the limit as the notice says, or leave -w away: the kernel's own tuning has another, usually larger limit.",
 		See:  []string{"rmem-max", "wmem-max", "window_clamped"},
 	},
-	{Word: "window-raised", Text: "The kernel gave a larger socket buffer than was asked for, because its least size is larger. So small a window cannot be tested on this system."},
-	{Word: "zerocopy-unavailable", Text: "This system cannot send without copying; payload is copied into the kernel as any application's. The figure is right, it costs more CPU.", See: []string{"tx"}},
+	{Word: "window-raised", Text: "The kernel gave a larger socket buffer than was asked for, because its least size is larger. So small a window cannot be tested on this system.", Do: "Read the size in the notice as the window that was tested. Linux never gives less than about 4.5 KB to send and 2.3 KB to receive.", See: []string{"snd_granted_bytes", "rcv_granted_bytes"}},
+	{Word: "zerocopy-unavailable", Text: "This system cannot send without copying; payload is copied into the kernel as any application's. The figure is right, it costs more CPU.", Do: "Nothing; where the sender's processor is full, that copy is part of the reason.", See: []string{"tx"}},
 }

@@ -10,22 +10,22 @@ var practice = []Topic{
 	{
 		Word: "rule-length",
 		Text: "First ten seconds with one stream, to see that it works at all. Then at least 30 s, better 60 s, and 300 s for a record: a short run reads low because of slow start, and only a long one shows thermal throttling and limits that set in late. Three rounds, of which the median counts.",
-		Do:   "fullbore test HOST --profile vm does the first and the last; fullbore test HOST -t 60 what is between.", See: []string{"short-run", "slow-start", "profile-vm"},
+		Do:   "fullbore test HOST --profile vm does the first and the last; fullbore test HOST -t 60 --rounds 3 what is between.", See: []string{"short-run", "slow-start", "profile-vm"},
 	},
 	{
 		Word: "rule-streams",
 		Text: "Streams that usually fill a path: 1 Gbit/s 2 to 8, 10 Gbit/s in a data centre 4 to 32, WAN 8 to 16, Internet 4 to 10, wireless 2 to 6; virtual machines two for each core. One stream gives the lower bound, many the upper. More is not better: each costs CPU time, and 64 often carry less than 16.",
-		Do:   "Begin with 1 or with four for each core, double, keep the best, then look between its neighbours. fullbore diagnose HOST tries more streams where that can tell something.", See: []string{"streams", "profile-vm"},
+		Do:   "Begin with 1 or with four for each core, double, keep the best, then look between its neighbours. fullbore sweep streams HOST draws the curve and says where its knee is; fullbore diagnose HOST tries more streams where that can tell something.", See: []string{"streams", "profile-vm"},
 	},
 	{
 		Word: "rule-window",
 		Text: "Usual socket buffers: LAN the default or 1 MiB, 10 Gbit/s 2 to 4 MiB, WAN 4 to 8 MiB, Internet 1 to 2 MiB; twice the bandwidth-delay product is right for any. The kernel's limits come first. On long paths in this order: sysctls, window, streams, block size. NTTTCP's -b and -l are no window: they are the bytes of one call; its socket buffers are -rb and -sb.",
-		Do:   "fullbore bdp 10G 10ms says both numbers and the sysctl lines.", See: []string{"bdp", "rmem-max", "tcp-rmem", "autotuning"},
+		Do:   "fullbore bdp 10G 10ms says both numbers and the sysctl lines; fullbore sweep window HOST tries them.", See: []string{"bdp", "rmem-max", "tcp-rmem", "autotuning"},
 	},
 	{
 		Word: "rule-udp",
 		Text: "Never without a rate. First 80 % of the link as a baseline, then up to where loss begins; on 1 Gbit/s that is about 950 Mbit/s of payload. 1400 bytes where tunnels (VXLAN, IPsec) may be on the path; small packets (200 bytes) for what routers and firewalls can do. Loss above 0.1 to 0.5 % is the line or its buffers. Jitter above 10 ms is bad for voice; jitter that climbs while TCP looks fine is a starved queue class. NTTTCP sends UDP as fast as the host can unless it is given a rate (-B on Linux, -thr for each thread on Windows), and has no loss figure: its sender counts what the host took, and loss is what the two reports differ by.",
-		Do:   "fullbore test HOST -u -b 80% says what was lost and by whom.", See: []string{"layers", "grade", "loss"},
+		Do:   "fullbore test HOST -u -b 80% says what was lost and by whom; fullbore udpmax HOST finds where loss begins.", See: []string{"layers", "grade", "loss"},
 	},
 	{
 		Word: "rule-reading",
@@ -34,13 +34,13 @@ var practice = []Topic{
 	},
 	{
 		Word: "rule-order",
-		Text: "Where to look first: negotiated speed, CPU, window, then a rate limit in the middle; physical, system, protocol, policy. Layer 1 before all else: a cable that was changed may have left 100 Mbit/s behind.",
-		Do:   "fullbore doctor looks at this host's part.", See: []string{"link-speed", "duplex"},
+		Text: "Where to look first: negotiated speed, CPU, window, then a rate limit in the middle; physical, system, protocol, policy. Layer 1 before all else: a cable that was changed may have left 100 Mbit/s behind. Switches and routers on the way: their counters of errors and drops, by interface.",
+		Do:   "fullbore doctor looks at this host's part, at each end; fullbore diagnose HOST at the rest.", See: []string{"link-speed", "duplex", "link-negotiated-low"},
 	},
 	{
 		Word: "rule-records",
 		Text: "Keep what was measured with its surroundings: machines, settings, result, what was changed since; in file names the date, the link and the kind of test. Four groups before a hand-over: TCP single, TCP many, UDP full load, UDP small packets; both directions, both ends' reports. Compare month by month, and plan from the trend.",
-		Do:   "--json keeps a run with both ends' facts and settings.",
+		Do:   "Every result is kept with both ends' facts and settings (fullbore history; --label and --note name it); --out DIR writes files with date, link and test in their names.", See: []string{"label", "note"},
 	},
 	{
 		Word: "rule-traps",
