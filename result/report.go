@@ -41,6 +41,8 @@ type Report struct {
 	Soak  *Soak     `json:"soak,omitempty"` // of a soak
 	// Load is of load: what a full path does to small packets.
 	Load *Load `json:"load,omitempty"`
+
+	Acceptance *Acceptance `json:"acceptance,omitempty"` // of a hand-over
 }
 
 // Finding is one answer of a method.
@@ -150,6 +152,14 @@ type Item struct {
 	ID      string   `json:"id"`      // stable word, e.g. "expect"
 	Result  string   `json:"result"`  // "pass", "fail", "inconclusive"
 	Reasons []string `json:"reasons"` // one sentence each
+
+	// Of an acceptance.
+	Title     string      `json:"title,omitempty"`       // for people
+	Direction string      `json:"direction,omitempty"`   // "up", "down"; absent = of neither
+	Criteria  []Criterion `json:"criteria,omitempty"`    // what was demanded, with what was measured
+	Checks    []Check     `json:"checks,omitempty"`      // what else was looked at: other counters of the same bytes, the ends' fitness
+	Flags     []string    `json:"flags,omitempty"`       // validity flags of its runs
+	From      []int       `json:"measured_in,omitempty"` // indices in runs
 }
 
 // The results of an Item.

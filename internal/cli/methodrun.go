@@ -96,6 +96,19 @@ type methodJob struct {
 	// and measured are asked for each round (they must not keep anything), and the document's own
 	// figures are those of the round in the middle.
 	ownRounds bool
+	// failed reports that the method itself judged and found something wanting: exit code 1; nil = it
+	// does not judge.
+	failed func(rep *result.Report) bool
+	// earlier are steps that were made before this command began (a resumed one): they stand first in
+	// the report.
+	earlier []method.Done
+	// ended hears of everything done so far after each step; nil = nobody does.
+	ended func(history []method.Done)
+	// extra makes steps after the method's own, against other hosts than its; nil = none. It is not
+	// called when the method broke off.
+	extra func(ctx context.Context, r *runner.Runner, view *stageView, events result.Sink, history []method.Done) []method.Done
+	// write puts the report into further files; nil = none.
+	write func(rep *result.Report) error
 }
 
 // runMethod plays a job. Its error carries the exit code.
@@ -146,6 +159,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		Inputs: e.words, Runs: []*result.Run{}, Verdicts: []result.Verdict{}, Items: []result.Item{}, Notices: []result.Notice{},
 	}
 	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
+	made := slices.Clone(job.earlier)
 	outcome := r.Drive(ctx, runner.Drive{
 		Method: job.method, Complete: func(p plan.Plan) plan.Plan {
 			p = o.complete(p)
@@ -155,12 +169,22 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 			return p
 		},
 		MaxBytes: o.maxBytes, MaxRate: o.maxRate,
-		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: view.end,
+		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: func(d *method.Done) {
+			view.end(d)
+			made = append(made, *d)
+			if job.ended != nil {
+				job.ended(made)
+			}
+		},
 	})
 	rep.Err = outcome.Err
 	rep.Notices = append(rep.Notices, outcome.Notices...)
-	addStages(rep, outcome.History)
-	job.fill(rep, outcome.History)
+	history := append(slices.Clone(job.earlier), outcome.History...)
+	if job.extra != nil && outcome.Err == nil {
+		history = append(history, job.extra(ctx, r, view, events, history)...)
+	}
+	addStages(rep, history)
+	job.fill(rep, history)
 	o.keep.mark(rep)
 	err = e.closeMethod(o, job, view, rep, wishes)
 	o.keep.host, o.keep.headline = job.host, job.headline(rep)
@@ -223,6 +247,11 @@ func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep 
 	if err := e.writeReport(o.report, rep); err != nil {
 		return err
 	}
+	if job.write != nil {
+		if err := job.write(rep); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.json:
 		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
@@ -253,7 +282,7 @@ func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep 
 		}
 	}
 	switch {
-	case missed:
+	case missed, job.failed != nil && job.failed(rep):
 		return &codeError{code: exitMissed}
 	case unknown, job.answered != nil && !job.answered(rep):
 		return &codeError{code: exitInconclusive}

@@ -20,6 +20,7 @@ var commands = []func(*env) *cobra.Command{
 	newDelayCmd,
 	newMTUCmd,
 	newLoadCmd,
+	newAcceptCmd,
 	newServeCmd,
 	newDoctorCmd,
 	newFirewallCmd,

@@ -149,6 +149,7 @@ func All() []Topic {
 	}{
 		{Field, [][]Topic{reportFields, historyFields, diagnoseFields, findingFields, roundsFields, runFields, planFields, streamFields, tcpFields, udpFields, probeFields, hostFields, ntttcpFields, eventFields, pathFields, soakFields}},
 		{Notice, [][]Topic{notices, udpNotices, ntttcpNotices, rateNotices, pathNotices, soakNotices, roundsNotices, importNotices}},
+		{Field, [][]Topic{acceptFields}},
 		{Error, [][]Topic{errorCodes, ntttcpErrors}},
 		{Limit, [][]Topic{limits}},
 		{Flag, [][]Topic{flags, rateFlags}},

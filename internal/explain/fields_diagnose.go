@@ -11,7 +11,7 @@ var diagnoseFields = []Topic{
 	{Word: "ruled_in", In: []string{"Stage"}, Text: "The verdicts that a stage brought up or made surer: everything up to it was judged with it and without it."},
 	{Word: "ruled_out", In: []string{"Stage"}, Text: "What does not stand after a stage: verdicts that it took back, and limits that its counters deny, with the figure that denies them."},
 	{Word: "values", In: []string{"Verdict", "Finding"}, Text: "The figures that a verdict names, for programs: rate, window, needed, queue, bucket, loss and so on."},
-	{Word: "unit", In: []string{"Value", "Rounds", "Compared"}, Text: "Unit of the value: bit/s, bytes, s, ratio, packets, or empty for a plain number."},
+	{Word: "unit", In: []string{"Value", "Rounds", "Compared", "Criterion"}, Text: "Unit of the value: bit/s, bytes, s, ratio, packets, or empty for a plain number."},
 	{Word: "measured_bps", In: []string{"Verdict"}, Unit: "bit/s of payload", Text: "The rate that this limit leaves."},
 	{Word: "reach_bps", In: []string{"Verdict"}, Unit: "bit/s of payload", Text: "What the direction would carry with this limit mended, as far as an intervention or the link showed it; absent when it is not known."},
 	{Word: "tcp_rmem", In: []string{"Facts"}, Unit: "bytes", Text: "Least, initial and largest receive buffer that the kernel's tuning gives a connection.", Source: "net.ipv4.tcp_rmem", See: []string{"tcp-rmem"}},

@@ -25,7 +25,7 @@ var ntttcpFields = []Topic{
 	{Word: "moment", In: []string{"EStats"}, Text: "When the statistics were read: \"Measurement_Begin\" or \"Measurement_End\"."},
 	{Word: "structures", In: []string{"EStats"}, Text: "The statistics by the structures of the Windows API, in its order."},
 	{Word: "properties", In: []string{"EStatsStructure"}, Text: "The fields of the structure, in the order of the Windows SDK."},
-	{Word: "value", In: []string{"EStatsProperty", "Value", "Figure"}, Text: "The figure: of a field of Windows' statistics as NTTTCP writes it, of a named figure in its unit, of a line of an imported file as it stands there."},
+	{Word: "value", In: []string{"EStatsProperty", "Value", "Figure", "Criterion"}, Text: "The figure: of a field of Windows' statistics as NTTTCP writes it, of a named figure in its unit, of a line of an imported file as it stands there."},
 
 	{Word: "host_totals", In: []string{"Run", "Finish"}, Text: "Counters of each machine over the measured part, of everything that ran there. Null where they are not known.", Do: "Other work on the machine is in them; keep it idle when you compare."},
 	{Word: "span_s", In: []string{"HostTotal"}, Unit: "s", Text: "Time between the two readings of the counters."},

@@ -61,7 +61,7 @@ var planFields = []Topic{
 	{Word: "udp_counters_64bit", In: []string{"Test"}, Text: "UDP sequence numbers are 64 bits wide, so that long fast runs do not wrap."},
 	{Word: "dont_fragment", In: []string{"Test"}, Text: "IPv4 packets carry the don't-fragment bit.", Source: "IP_MTU_DISCOVER"},
 	{Word: "repeating_payload", In: []string{"Test"}, Text: "The payload repeats a short pattern, as old iperf releases sent it.", Do: "Compressing links and tunnels make such payload look faster than real data."},
-	{Word: "title", In: []string{"Test", "Stage"}, Text: "Text that iperf3 puts before each output line (-T)."},
+	{Word: "title", In: []string{"Test", "Stage", "Item"}, Text: "Text that iperf3 puts before each output line (-T)."},
 	{Word: "extra_data", In: []string{"Test"}, Text: "Text of the user that travels with the test and appears in its JSON."},
 	{Word: "file", In: []string{"Test", "Imported"}, Text: "Of an imported run: the name of the file. Of a test: local file that is sent, or into which received payload is written.", Do: "Then the disk is part of what is measured."},
 	{Word: "max_bytes", In: []string{"Test"}, Unit: "bytes of payload", Text: "Budget: the engine stops when so many have moved, whatever else the test asks for."},

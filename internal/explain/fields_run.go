@@ -8,7 +8,7 @@ var reportFields = []Topic{
 	{Word: "x", In: []string{"Point"}, Text: "What was varied, in the unit that the point's label says."},
 	{Word: "y", In: []string{"Point"}, Unit: "bit/s", Text: "Payload rate that was measured there."},
 	{Word: "items", In: []string{"Report"}, Text: "What was checked against a limit (--expect), passed or not."},
-	{Word: "result", In: []string{"Item"}, Text: "\"pass\", \"fail\" or \"inconclusive\"; the last when the figure to compare is not known.", Do: "Exit codes say the same: 0, 1 and 2."},
+	{Word: "result", In: []string{"Item", "Criterion", "Check", "Swap", "CaptureFlow"}, Text: "\"pass\", \"fail\" or \"inconclusive\"; the last when the figure to compare is not known.", Do: "Exit codes say the same: 0, 1 and 2."},
 	{Word: "reasons", In: []string{"Item"}, Text: "What was expected and what was measured, one sentence each."},
 }
 
@@ -45,7 +45,7 @@ var runFields = []Topic{
 	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value", "Figure", "Finding"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
-		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone"},
+		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone", "Check"},
 		Text: "Which side the surrounding object belongs to: \"client\" (it opened the control connection) or \"server\". Of a run: the side that recorded it.",
 		Do:   "Times of two ends are on two clocks; compare differences, not readings.",
 	},
@@ -91,7 +91,7 @@ var runFields = []Topic{
 	{Word: "notices", In: []string{"Run", "Report"}, Text: "What the reader of the numbers must know: refused options, clamps, fallbacks, doubts. Each has a stable code that `fullbore explain` knows."},
 	{Word: "verdicts", In: []string{"Run", "Report"}, Text: "What limits the path, ranked, each with its certainty, evidence and advice. Filled by a diagnosis, empty after a plain test."},
 	{
-		Word: "flags", In: []string{"Run", "Conclusion", "Finding"},
+		Word: "flags", In: []string{"Run", "Conclusion", "Finding", "Item"},
 		Text: "Validity flags: short words that mark a result as doubtful for a known reason. A number with a flag is printed with the flag.",
 		Do:   "Look each up with `fullbore explain`; an acceptance test counts a flagged result as inconclusive, not as failed.",
 	},
@@ -120,7 +120,7 @@ var runFields = []Topic{
 		Source: "Linux CLOCK_MONOTONIC",
 	},
 	{
-		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding", "PathMTU", "Outage", "SoakFigures", "SoakWay"},
+		Word: "direction", In: []string{"Test", "Stream", "IntervalSum", "Sum", "DirectionLimit", "LayerRate", "Verdict", "Rounds", "Compared", "Point", "SweepPart", "Finding", "PathMTU", "Outage", "SoakFigures", "SoakWay", "Item", "CaptureFlow"},
 		Text: "Which way payload flows: \"up\" from client to server, \"down\" from server to client, \"both\" (of a test) at the same time.",
 		Do:   "Test both: routes, shapers and duplex faults differ by direction.",
 	},
@@ -165,7 +165,7 @@ var runFields = []Topic{
 		Source: "/proc/stat; TCP_INFO: 1 − tcpi_busy_time/time",
 	},
 	{Word: "code", In: []string{"Error", "Notice", "Verdict", "Milestone"}, Text: "Stable word for a notice, error, verdict or milestone: programs may test for it, texts may change. `fullbore explain WORD` tells more."},
-	{Word: "text", In: []string{"Error", "Notice", "Milestone"}, Text: "The matter in one sentence, for people. Its wording may change from release to release; test for \"code\"."},
+	{Word: "text", In: []string{"Error", "Notice", "Milestone", "Check", "AdviceAt"}, Text: "The matter in one sentence, for people. Its wording may change from release to release; test for \"code\"."},
 	{Word: "level", In: []string{"Notice"}, Text: "\"info\" is worth knowing, \"warn\" puts the number in doubt."},
 	{Word: "fix", In: []string{"Notice"}, Text: "A command that mends the matter or makes a better run; absent when there is none."},
 	{Word: "certainty", In: []string{"Verdict"}, Text: "How sure a verdict is. \"proven\": something was changed, and the number moved as the verdict says it must. \"likely\": the counters of both ends, or of the one that can know, point one way. \"possible\": it does not contradict what was seen.", Do: "Exit code 0 needs a proven or likely verdict. --deep, and fullbore serve at the other end, prove more."},

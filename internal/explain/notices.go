@@ -3,6 +3,8 @@ package explain
 // notices are the codes of notices.
 var notices = []Topic{
 	{Word: "budget-used", Text: "The payload that --max-bytes allows has been moved: further stages of the diagnosis were left out, and what they would have decided is open.", Do: "A larger budget, or --quick."},
+	{Word: "swapped-unfit", Text: "The document of --swapped is no acceptance of the same link, so the roles' exchange was not compared.", Do: "Make it at the other end, towards this one, with the same --link: fullbore accept HOST --link RATE --json."},
+	{Word: "progress-unsaved", Text: "What an acceptance had measured could not be written to the file of --resume: after a break it would be measured again."},
 	{
 		Word: "address-fallback",
 		Text: "The host's first address did not answer and the test went to another one. Both are named in the notice: they may be different paths, or different machines.",

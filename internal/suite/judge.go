@@ -1,0 +1,365 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/stats"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// Judge holds what runs are judged by besides themselves.
+type Judge struct {
+	Method Method
+	Host   string // as the user typed it, for commands
+	// Self is what this machine alone moves, bit/s; nil = not measured.
+	Self *float64
+	// Facts are settings of this host.
+	Facts *result.Facts
+
+	history []method.Done
+	runs    map[string]*result.Run // by the step's name
+	at      map[string]int         // index in the report
+	medians map[string]float64     // throughput by item id and direction
+}
+
+// Fill judges: it sets items, acceptance and summary of a report whose runs and stages are there.
+// Earlier steps are in the history, too.
+func (j *Judge) Fill(rep *result.Report, history []method.Done) {
+	j.history, j.runs, j.at, j.medians = history, map[string]*result.Run{}, map[string]int{}, map[string]float64{}
+	for i := range history {
+		d := &history[i]
+		j.runs[d.Step.Name] = d.Run
+		if at := slices.Index(rep.Runs, d.Run); d.Run != nil && at >= 0 {
+			j.at[d.Step.Name] = at
+		}
+	}
+	items := []result.Item{}
+	for _, it := range j.Method.Suite.Items {
+		if it.Kind == Precheck {
+			items = append(items, j.precheck(it))
+			continue
+		}
+		for _, d := range it.Directions {
+			items = append(items, j.item(it, d))
+		}
+	}
+	rep.Items = append(items, rep.Items...)
+	rep.Acceptance = j.acceptance(rep)
+	rep.Unseen = unseen(rep.Items)
+	rep.Summary = j.summary(rep)
+}
+
+// names are the steps of an item in a direction, in order of their rounds, a repetition in the
+// place of what it repeats.
+func (j *Judge) names(it Item, d result.Direction) (out []string) {
+	prefix := stepName(it, d)
+	if it.Kind == TCPBoth {
+		prefix = stepName(it, "")
+	}
+	for r := 1; r <= it.Rounds; r++ {
+		name := fmt.Sprintf("%s-%d", prefix, r)
+		if run, ok := j.runs[name+"-again"]; ok && run != nil && run.Err == nil {
+			name += "-again"
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// item judges one item in one direction.
+func (j *Judge) item(it Item, d result.Direction) result.Item {
+	out := result.Item{ID: stepName(it, d), Title: titles[it.Kind], Direction: string(d), Result: result.Pass}
+	if it.Kind == LossFree {
+		return j.lossFree(it, d, out)
+	}
+	names := j.names(it, d)
+	broke := ""
+	for _, n := range names {
+		run, there := j.runs[n]
+		if at, ok := j.at[n]; ok {
+			out.From = append(out.From, at)
+		}
+		switch {
+		case !there:
+			broke = "it was not measured: the acceptance ended before"
+		case run == nil:
+			broke = "it could not begin: " + j.errOf(n)
+		case run.Err != nil:
+			broke = "it broke off: " + strings.TrimSuffix(run.Err.Text, ".")
+		}
+	}
+	if broke != "" && len(out.From) == 0 {
+		out.Result, out.Reasons = result.Inconclusive, []string{sentence(broke)}
+		return out
+	}
+	out.Flags = j.flags(names)
+	for _, n := range names {
+		out.Checks = append(out.Checks, crossChecks(j.runs[n], n, it, d)...)
+	}
+	checks := out.Checks
+	if it.Kind == TCPBoth { // the other way's acknowledgements come this way
+		for _, n := range names {
+			checks = append(slices.Clone(checks), crossChecks(j.runs[n], n, it, other(d))...)
+		}
+	}
+	doubts := j.doubts(it, d, names, checks)
+	for _, dm := range it.Demands {
+		of := doubts
+		if dm.Figure == "loss_loaded" {
+			of = j.loadDoubts(d)
+		}
+		c := j.criterion(it, d, dm, names, of)
+		out.Criteria = append(out.Criteria, c)
+		out.Result = worse(out.Result, c.Result)
+		out.Reasons = append(out.Reasons, c.Reason)
+	}
+	for _, c := range out.Checks {
+		switch {
+		case c.Result == result.Fail:
+			out.Result = worse(out.Result, result.Inconclusive)
+			out.Reasons = append(out.Reasons, c.Text)
+		case c.Check == "foreign-traffic" && c.Result != result.Pass:
+			out.Reasons = append(out.Reasons, c.Text)
+		}
+	}
+	if broke != "" {
+		out.Result = worse(out.Result, result.Inconclusive)
+		out.Reasons = append(out.Reasons, sentence(broke))
+	}
+	return out
+}
+
+// errOf is why a step could not begin.
+func (j *Judge) errOf(name string) string {
+	for i := range j.history {
+		if d := &j.history[i]; d.Step.Name == name && d.Err != nil {
+			return strings.TrimSuffix(d.Err.Text, ".")
+		}
+	}
+	return "the reason is not known"
+}
+
+// worse is the worse of two results; "" is none.
+func worse(a, b string) string {
+	rank := func(s string) int {
+		return slices.Index([]string{"", result.Pass, result.Inconclusive, result.Fail}, s)
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}
+
+func (j *Judge) flags(names []string) (out []string) {
+	for _, n := range names {
+		if run := j.runs[n]; run != nil {
+			for _, f := range run.Flags {
+				if !slices.Contains(out, f) {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// doubt is something besides the path that can have made a figure worse.
+type doubt struct {
+	text   string
+	rates  bool // it bears on throughput
+	losses bool // it bears on loss, order and efficiency
+	delays bool // it bears on delay
+	voids  bool // the figure says nothing, also if it is good
+}
+
+// doubts are the validity flags of an item's runs, and foreign traffic, as clauses.
+func (j *Judge) doubts(it Item, d result.Direction, names []string, checks []result.Check) (out []doubt) {
+	first := j.runs[names[0]]
+	end := func(e result.End) string {
+		if first == nil {
+			return "the " + string(e)
+		}
+		return first.EndName(e)
+	}
+	for _, f := range j.flags(names) {
+		switch f {
+		case conclude.FlagSenderCPU:
+			out = append(out, doubt{text: "the processor of the sending end (" + end(d.Sender()) + ") was the limit", rates: true, losses: true, delays: true})
+		case conclude.FlagReceiverCPU:
+			out = append(out, doubt{text: "the processor of the receiving end (" + end(d.Receiver()) + ") was the limit", rates: true, losses: true, delays: true})
+		case conclude.FlagSteal:
+			out = append(out, doubt{text: "the hypervisor took processor time from an end", rates: true, losses: true, delays: true})
+		case conclude.FlagSenderLimited:
+			out = append(out, doubt{text: "the sending end (" + end(d.Sender()) + ") did not reach the rate that was asked for", rates: true, losses: true, voids: it.Kind == UDPFull})
+		case conclude.FlagLocalDrops:
+			out = append(out, doubt{text: "the receiving end (" + end(d.Receiver()) + ") itself dropped packets", losses: true})
+		case conclude.FlagWindowClamped:
+			out = append(out, doubt{text: "the system granted a smaller window than was asked for", rates: true})
+		}
+	}
+	if share, ok := j.throttled(names, d); ok {
+		out = append(out, share)
+	}
+	for _, c := range checks {
+		if c.Check == "foreign-traffic" && c.Result != result.Pass {
+			out = append(out, doubt{text: "other traffic passed the same interface", rates: true, losses: true, delays: true})
+			break
+		}
+	}
+	return out
+}
+
+func other(d result.Direction) result.Direction {
+	if d == result.Up {
+		return result.Down
+	}
+	return result.Up
+}
+
+// loadDoubts are those of the run beside whose load small packets passed.
+func (j *Judge) loadDoubts(d result.Direction) []doubt {
+	it := j.Method.Suite.find(Latency)
+	if it == nil || !slices.Contains(it.Directions, d) {
+		return nil
+	}
+	names := j.names(*it, d)[:1]
+	return j.doubts(*it, d, names, crossChecks(j.runs[names[0]], names[0], *it, d))
+}
+
+// throttled tells of an end whose processor quota held it back.
+func (j *Judge) throttled(names []string, d result.Direction) (doubt, bool) {
+	for _, e := range []result.End{d.Receiver(), d.Sender()} {
+		for _, n := range names {
+			run := j.runs[n]
+			if run == nil {
+				continue
+			}
+			if share, ok := conclude.Throttled(run, e); ok && share > 0.05 {
+				return doubt{text: fmt.Sprintf("a processor quota held %s back for %s of the time", run.EndName(e), shareText(share)), rates: true, losses: true, delays: true}, true
+			}
+		}
+	}
+	return doubt{}, false
+}
+
+func (d doubt) bears(word string) bool {
+	switch word {
+	case "throughput", "rate":
+		return d.rates
+	case "pdv_p99", "jitter", "rise_p95":
+		return d.delays
+	}
+	return d.losses
+}
+
+// quantile is stats.Quantile of a copy.
+func quantile(x []float64, q float64) (float64, bool) { return stats.Quantile(x, q) }
+
+// readings are the rounds' figures of a demand.
+func (j *Judge) readings(it Item, d result.Direction, word string, names []string) (out []reading, how string) {
+	for _, n := range names {
+		run := j.runs[n]
+		switch word {
+		case "rise_p95":
+			var r reading
+			r, how = rise(j.runs[idleStep], run, d)
+			out = append(out, r)
+		case "loss_loaded":
+			out = append(out, j.besideLoad(d))
+		default:
+			out = append(out, read(word, run, d))
+		}
+	}
+	return out, how
+}
+
+// besideLoad is the loss of small packets in the latency item's first run of a direction.
+func (j *Judge) besideLoad(d result.Direction) reading {
+	it := j.Method.Suite.find(Latency)
+	if it == nil || !slices.Contains(it.Directions, d) {
+		return missing("the suite has no latency item, whose load they would pass beside")
+	}
+	return lossLoaded(j.runs[j.names(*it, d)[0]], d)
+}
+
+// bound is a demand's limit in the figure's unit, and what it was reckoned from.
+func (j *Judge) bound(it Item, d result.Direction, dm Demand) (limit float64, basis string, known bool) {
+	switch dm.Of {
+	case "":
+		return dm.Bound, "", true
+	case "link":
+		return dm.Bound * float64(j.Method.Suite.Link), fmt.Sprintf("%s of the link's %s", percent(dm.Bound), j.Method.Suite.Link), true
+	case "ideal":
+		ideal, what := j.Method.Ideal(), "what TCP can carry on this link"
+		if rtt := j.rtt(); it.Window > 0 && rtt > 0 {
+			if w := float64(it.Window) * 8 / rtt * float64(max(it.Streams, 1)); w < ideal {
+				ideal, what = w, "what this window lets through"
+			}
+		}
+		return dm.Bound * ideal, fmt.Sprintf("%s of %s, %s", percent(dm.Bound), what, spell("bit/s", ideal)), true
+	}
+	v, ok := j.medians[dm.Of+"-"+string(d)]
+	return dm.Bound * v, fmt.Sprintf("%s of %s's %s", percent(dm.Bound), dm.Of, spell("bit/s", v)), ok
+}
+
+func percent(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.4g", 100*v), ".0") + " %" }
+
+// rtt is the least round trip of the empty path, s; 0 = not known.
+func (j *Judge) rtt() float64 {
+	least := 0.0
+	take := func(v float64) {
+		if v > 0 && (least == 0 || v < least) {
+			least = v
+		}
+	}
+	if p := echo(j.runs[idleStep]); p != nil {
+		take(p.RoundTrip.Min)
+		return least
+	}
+	for _, d := range j.history {
+		if d.Run == nil || d.Step.Name == SelfStep {
+			continue
+		}
+		for _, p := range d.Run.Probes {
+			if p.TCPMinRTT != nil {
+				take(*p.TCPMinRTT)
+			}
+		}
+		for _, s := range d.Run.Streams {
+			if s.TCP != nil && s.TCP.Last.MinRTT != nil {
+				take(float64(*s.TCP.Last.MinRTT) / 1e6)
+			}
+		}
+	}
+	return least
+}
+
+// unseen are what could not be looked at, each once: checks without a result, and figures that
+// nobody told.
+func unseen(items []result.Item) (out []string) {
+	add := func(text string) {
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, i := range items {
+		for _, c := range i.Checks {
+			if c.Result == "" {
+				add(c.Text)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,281 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// SelfStep is the name of the step that measures this machine alone.
+const SelfStep = "A0-self"
+
+// Limits of the pre-check.
+const (
+	selfFactor = 1.4  // how much more than the link this machine alone must move
+	idleBusy   = 0.75 // of all cores, on the empty path
+	mostSkew   = 500. // ppm between the ends' clocks
+)
+
+// precheck is A0: are the ends and the way fit for what is to be measured?
+func (j *Judge) precheck(it Item) result.Item {
+	out := result.Item{ID: it.ID, Title: titles[it.Kind], Result: result.Pass}
+	if at, ok := j.at[idleStep]; ok {
+		out.From = []int{at}
+	}
+	run := j.runs[idleStep]
+	if run == nil {
+		out.Result = result.Inconclusive
+		out.Reasons = []string{sentence("the empty path was not measured: " + j.errOf(idleStep))}
+		return out
+	}
+	out.Flags = j.flags([]string{idleStep})
+	out.Checks = append(out.Checks, j.linkSpeeds()...)
+	out.Checks = append(out.Checks, j.mtus(it)...)
+	out.Checks = append(out.Checks, j.offloads(), j.idleness(), j.clocks(run), j.selfCheck(), peerCheck(run))
+	for _, c := range out.Checks {
+		out.Result = worse(out.Result, c.Result)
+		if c.Result == result.Fail || c.Result == result.Inconclusive {
+			out.Reasons = append(out.Reasons, c.Text)
+		}
+	}
+	if out.Result == result.Pass {
+		out.Reasons = []string{"Nothing speaks against measuring: " + fit(out.Checks) + "."}
+	}
+	return out
+}
+
+func fit(cs []result.Check) string {
+	var ok []string
+	for _, c := range cs {
+		word := strings.ReplaceAll(c.Check, "-", " ")
+		if c.Result == result.Pass && !strings.Contains(","+strings.Join(ok, ",")+",", ","+word+",") {
+			ok = append(ok, word)
+		}
+	}
+	if len(ok) == 0 {
+		return "what could be looked at is told below"
+	}
+	return strings.Join(ok, ", ") + " are as they must be"
+}
+
+// host is what is known of an end, from the run that tells most.
+func (j *Judge) host(e result.End) (h *result.Host) {
+	for _, d := range j.history {
+		if d.Run == nil || d.Step.Name == SelfStep {
+			continue
+		}
+		if x := d.Run.Hosts.Of(e); x != nil && (h == nil || h.NIC == nil && x.NIC != nil) {
+			h = x
+		}
+	}
+	return h
+}
+
+func (j *Judge) endName(e result.End) string {
+	for _, d := range j.history {
+		if d.Run != nil && len(d.Run.Streams) > 0 && d.Step.Name != SelfStep {
+			return d.Run.EndName(e)
+		}
+	}
+	if r := j.runs[idleStep]; r != nil {
+		return r.EndName(e)
+	}
+	return "the " + string(e)
+}
+
+func (j *Judge) loopback() bool {
+	for _, d := range j.history {
+		if d.Run != nil && d.Step.Name != SelfStep && conclude.Loopback(d.Run) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Judge) linkSpeeds() (out []result.Check) {
+	link := int64(j.Method.Suite.Link)
+	for _, e := range []result.End{result.Client, result.Server} {
+		c := result.Check{Check: "link-speed", End: e}
+		h := j.host(e)
+		switch {
+		case h == nil || h.NIC == nil || h.NIC.SpeedBPS == nil || *h.NIC.SpeedBPS <= 0:
+			c.Text = "The interface of " + j.endName(e) + " does not tell its speed."
+		case *h.NIC.SpeedBPS < link:
+			c.Result = result.Fail
+			c.Text = fmt.Sprintf("%s of %s runs at %s, less than the link's %s.", h.NIC.Name, j.endName(e), units.BitRate(*h.NIC.SpeedBPS), j.Method.Suite.Link)
+		case h.NIC.Duplex == "half":
+			c.Result = result.Fail
+			c.Text = fmt.Sprintf("%s of %s runs in half duplex.", h.NIC.Name, j.endName(e))
+		default:
+			c.Result = result.Pass
+			c.Text = fmt.Sprintf("%s of %s runs at %s.", h.NIC.Name, j.endName(e), units.BitRate(*h.NIC.SpeedBPS))
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// mtus hold what TCP found of the path, and the interfaces, against what is wanted.
+func (j *Judge) mtus(it Item) (out []result.Check) {
+	want := j.Method.MTU()
+	for _, dm := range it.Demands {
+		if dm.Figure == "path_mtu" {
+			want = int(dm.Bound)
+		}
+	}
+	a, b := j.host(result.Client), j.host(result.Server)
+	if a != nil && b != nil && a.NIC != nil && b.NIC != nil && a.NIC.MTU > 0 && b.NIC.MTU > 0 && a.NIC.MTU != b.NIC.MTU {
+		out = append(out, result.Check{
+			Check: "interface-mtu", Result: result.Fail,
+			Text: fmt.Sprintf("The ends' packet sizes differ: MTU %d at %s, %d at %s.", a.NIC.MTU, j.endName(result.Client), b.NIC.MTU, j.endName(result.Server)),
+		})
+	}
+	for _, d := range both() {
+		c := result.Check{Check: "path-mtu"}
+		switch mtu := j.pathMTU(d); {
+		case mtu == 0:
+			c.Text = fmt.Sprintf("The path's packet size %s is not known: the sending end does not tell it.", d)
+		case mtu < want:
+			c.Result = result.Fail
+			c.Text = fmt.Sprintf("The path carries packets of %d bytes %s at most, not %d (as TCP found it).", mtu, d, want)
+		default:
+			c.Result = result.Pass
+			c.Text = fmt.Sprintf("The path carries packets of %d bytes %s (as TCP found it).", mtu, d)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// pathMTU is the least that a sender's kernel found in a direction, bytes; 0 = not known.
+func (j *Judge) pathMTU(d result.Direction) (least int) {
+	for _, done := range j.history {
+		if done.Run == nil || done.Step.Name == SelfStep {
+			continue
+		}
+		for i := range done.Run.Streams {
+			s := &done.Run.Streams[i]
+			t := s.TCP
+			if done.Run.End != d.Sender() {
+				t = s.RemoteTCP
+			}
+			if s.Direction != d || t == nil || t.Last.PMTU <= 0 {
+				continue
+			}
+			if m := int(t.Last.PMTU); least == 0 || m < least {
+				least = m
+			}
+		}
+	}
+	return least
+}
+
+func (j *Judge) offloads() result.Check {
+	c := result.Check{Check: "offloads", End: result.Client}
+	switch {
+	case j.Facts == nil:
+		c.Text = "The offloads of this host's card are not known."
+	case len(j.Facts.Off) > 0:
+		c.Text = fmt.Sprintf("Offloads of %s are off (%s): each packet costs this host more.", j.Facts.NIC, strings.Join(j.Facts.Off, ", "))
+	default:
+		c.Result, c.Text = result.Pass, "No offload of this host's card that matters is off."
+	}
+	return c
+}
+
+// idleness: nothing else uses the processors. A run of probes has no intervals; one of small
+// packets has, and is next to no load.
+func (j *Judge) idleness() result.Check {
+	c := result.Check{Check: "idle-processors", Result: result.Pass}
+	var said []string
+	var run *result.Run
+	if it := j.Method.Suite.find(UDPSmall); it != nil {
+		for _, d := range it.Directions {
+			if r := j.runs[j.names(*it, d)[0]]; r != nil && run == nil {
+				run = r
+			}
+		}
+	}
+	if run == nil {
+		c.Result, c.Text = "", "How busy the processors were without load is not known."
+		return c
+	}
+	for _, e := range []result.End{result.Client, result.Server} {
+		busy, n := 0.0, 0
+		for _, row := range run.Rows {
+			if row.End != e || row.Host == nil {
+				continue
+			}
+			for _, core := range row.Host.Cores {
+				busy += 1 - core.Idle - core.IOWait
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		share := busy / float64(n)
+		said = append(said, fmt.Sprintf("%s %s busy", run.EndName(e), shareText(share)))
+		if share > idleBusy {
+			c.Result = result.Inconclusive
+		}
+	}
+	switch {
+	case len(said) == 0:
+		c.Result, c.Text = "", "How busy the processors were without load is not known."
+	case c.Result == result.Pass:
+		c.Text = "Without load the processors are free: " + strings.Join(said, ", ") + "."
+	default:
+		c.Text = "Something else uses the processors without any load: " + strings.Join(said, ", ") + "."
+	}
+	return c
+}
+
+func (j *Judge) clocks(run *result.Run) result.Check {
+	c := result.Check{Check: "clocks"}
+	p := echo(run)
+	if p == nil || p.Clock == nil || p.Clock.SkewPPM == nil {
+		c.Text = "How the ends' clocks run against each other is not known."
+		return c
+	}
+	skew := *p.Clock.SkewPPM
+	c.Result, c.Text = result.Pass, fmt.Sprintf("The ends' clocks run alike within %.1f ppm.", abs(skew))
+	if abs(skew) > mostSkew {
+		c.Result, c.Text = result.Inconclusive, fmt.Sprintf("The ends' clocks run %.0f ppm apart: one of them is no clock to measure with.", abs(skew))
+	}
+	return c
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+func (j *Judge) selfCheck() result.Check {
+	c := result.Check{Check: "self-check", End: result.Client}
+	link := float64(j.Method.Suite.Link)
+	switch {
+	case j.loopback():
+		c.Text = "No self-check: the other end is this machine."
+	case j.Self == nil:
+		c.Text = "No self-check: what this machine alone can move is not known."
+	case *j.Self < selfFactor*link:
+		c.Result = result.Inconclusive
+		c.Text = fmt.Sprintf("This machine alone moves only %s, less than %.1f times the link: it may be the limit itself.", units.BitRate(*j.Self+0.5), selfFactor)
+	default:
+		c.Result = result.Pass
+		c.Text = fmt.Sprintf("This machine alone moves %s, %.1f times the link.", units.BitRate(*j.Self+0.5), *j.Self/link)
+	}
+	return c
+}
+
+// peerCheck says what the other end is.
+func peerCheck(run *result.Run) result.Check {
+	c := result.Check{Check: "peer", End: result.Server}
+	if run.Wire != nil && run.Wire.Extension {
+		c.Result, c.Text = result.Pass, "The other end is a fullbore: both ends' counters are compared."
+		return c
+	}
+	c.Text = "The other end is no fullbore: its interface, processors and delay are not seen, and small packets are not answered there."
+	return c
+}
