@@ -175,6 +175,7 @@ type Test struct {
 	Path        DataPath `json:"path"`
 	Requested   []string `json:"options,omitempty"` // the user's words, for the record
 	ServerLimit *Limit   `json:"server_limit,omitempty"`
+	Steered     bool     `json:"steered,omitempty"`    // the rate followed the receiver's feedback; Bitrate was only its start
 	ProbeOnly   bool     `json:"probe_only,omitempty"` // made for its probes: no load, or one that stands in for them
 }
 

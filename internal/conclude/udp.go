@@ -77,6 +77,9 @@ func lossOf(run *result.Run, d *direction) *result.UDPLoss {
 // target is the rate that a direction's senders were held to, all streams, bit/s; 0 = none.
 func target(run *result.Run, d *direction) int64 {
 	rate := run.Test.Bitrate * int64(max(len(d.streams), 1))
+	if run.Test.Steered {
+		rate = 0
+	}
 	caps := []int64{run.Test.MaxRate}
 	if l := run.Test.ServerLimit; l != nil {
 		caps = append(caps, l.BitrateBPS)

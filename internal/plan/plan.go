@@ -94,6 +94,19 @@ type Probe struct {
 	MTU bool `json:"mtu,omitempty"`
 }
 
+// Steer lets the rate of a UDP test follow what the receiver reports (M-CAP). It needs probes beside the
+// load and a fullbore at the other end; to any other the test is one of SteerPlain at Bitrate.
+type Steer struct {
+	Type string `json:"type,omitempty"` // "b" (default) or "c", which climbs faster
+	Max  int64  `json:"max,omitempty"`  // payload bit/s of all streams that it never goes above; 0 = none
+}
+
+// SteerPlain is how long a steered test lasts to a peer that cannot be steered with.
+const SteerPlain = time.Second
+
+// SteerEvery is the time between two reports of the receiver of a steered test.
+const SteerEvery = 50 * time.Millisecond
+
 // Plan is one test. Zero values mean the default; Filled puts the defaults in.
 type Plan struct {
 	Protocol  string    `json:"protocol,omitempty"`  // registry name; default "iperf3"
@@ -155,6 +168,7 @@ type Plan struct {
 	Offload        Offload `json:"offload,omitempty"`
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
 	Probe          *Probe  `json:"probe,omitempty"`
+	Steer          *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
 	// NTTTCP is set exactly when Protocol is "ntttcp".
 	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
@@ -336,6 +350,13 @@ func (p Plan) Validate() error {
 		bad(pr.MTU && (!pr.Idle || pr.TCP || p.Transport != UDP), "probe.mtu", pr.MTU, "goes over udp, without a load")
 		bad(pr.Size < least || pr.Size > MaxUDPBlock, "probe.size", pr.Size, fmt.Sprintf("must be %d…%d", least, MaxUDPBlock))
 	}
+	if st := p.Steer; st != nil {
+		bad(p.Transport != UDP, "steer", "set", "only a udp test can be steered")
+		bad(p.Direction == Both, "steer", "set", "only one direction can be steered")
+		bad(p.Probe == nil || p.Probe.Idle, "steer", "set", "needs probes beside the load")
+		bad(st.Type != "" && st.Type != "b" && st.Type != "c", "steer.type", st.Type, "must be b or c")
+		bad(st.Max < 0, "steer.max", st.Max, "must not be negative")
+	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
 	p.faultsShared(bad)
 	bad(p.ClientPort < 0 || p.ClientPort > 65535, "client_port", p.ClientPort, "must be 1…65535")
@@ -369,6 +390,7 @@ func (p Plan) Test() result.Test {
 		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
 		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,
 		MaxBytes: p.MaxBytes, MaxRate: p.MaxRate, Requested: p.Options, ProbeOnly: p.Probe != nil && p.Probe.Idle,
+		Steered: p.Steer != nil,
 	}
 }
 

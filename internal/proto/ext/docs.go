@@ -26,6 +26,7 @@ const (
 	FeatureExact  = "exact"  // a sending server stops at num bytes or blockcount blocks itself
 	FeatureProbe  = "probe"  // the server answers probe datagrams
 	FeatureClass  = "class"  // probes name the class of their answers, and a test may have several streams of them
+	FeatureSteer  = "steer"  // answers to probes tell what of the test's datagrams has arrived, and steered servers mind silence
 	FeaturePing   = "ping"   // the server answers round trips over TCP
 	FeatureMTU    = "mtu"    // probes may ask for answers longer than themselves, which nobody may fragment
 )
@@ -215,6 +216,9 @@ type ReadyFrame struct {
 // Steer is a new rate for the server's sending streams.
 type Steer struct {
 	BPS int64 `json:"rate_bps"` // per stream; 0 = unlimited
+	// Watch: such frames come several times a second until the test ends. A server that hears none
+	// for a second sends as little as it can, and one that hears none for three ends the test.
+	Watch bool `json:"watch,omitempty"`
 }
 
 // Stop asks the server to end the test as if its end had come, so that an interrupted test

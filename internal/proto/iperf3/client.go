@@ -45,6 +45,10 @@ type Client struct {
 	Now      func() time.Time
 	Timeouts Timeouts
 
+	// Steering makes what decides the rate of a steered test (Plan.Steer) of datagrams of block bytes
+	// of payload; nil = none is steered.
+	Steering func(block int, ipv6 bool, s plan.Steer) Steering
+
 	streamsFrom string // for tests: streams leave from this address, unlike the control connection
 
 	forgetHost bool // for tests: do not notice that the server is on this machine
@@ -133,6 +137,7 @@ type clientRun struct {
 
 	lost     int64           // events that the server dropped
 	beside   *beside         // probes beside the load; nil = none
+	steerer  *steerer        // of a steered test; nil = it is none
 	connects *probe.Connects // how long connecting took, where that is asked for
 }
 
@@ -479,6 +484,7 @@ func (r *clientRun) queued(q ext.QueueFrame) {
 // adapt fits the plan to a server that does not know the extension.
 func (r *clientRun) adapt() error {
 	r.note64()
+	r.plainSteer()
 	if r.hello != nil {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (r *clientRun) build() error {
 		r.out.notices(mptcpNotices(flows))
 	}
 	cfg := traffic.Config{
-		End: result.Client, Transport: r.p.Transport, BlockSize: r.p.BlockSize, Bitrate: r.p.Bitrate, Burst: r.p.Burst,
+		End: result.Client, Transport: r.p.Transport, BlockSize: r.p.BlockSize, Bitrate: r.firstRate(), Burst: r.p.Burst,
 		MaxRate: r.p.MaxRate, MaxBytes: r.p.MaxBytes, Duration: r.p.Duration, Omit: r.p.Omit, Bytes: r.p.Bytes, Blocks: r.p.Blocks,
 		Interval: r.p.Interval, Send: r.p.Send, Receive: r.p.Receive, Repeating: r.p.Repeating, Affinity: r.p.Affinity,
 		ReceiveTimeout: r.p.ReceiveTimeout, Host: r.c.Host, UDP: r.udpConfig(),
@@ -122,7 +122,9 @@ func (r *clientRun) measure(ctx context.Context) error {
 	r.c.mu.Lock()
 	r.c.run = r
 	r.c.mu.Unlock()
-	end, err := r.watch(ctx)
+	steered, stop := r.startSteering(ctx)
+	end, err := r.watch(steered)
+	stop()
 	if err != nil {
 		return err
 	}

@@ -275,8 +275,13 @@ func (r *clientRun) newLane(ctx context.Context, d time.Duration, lane int) (*ec
 		return nil, optionError(err)
 	}
 	mark := probe.HostMark(nonce)
+	var heard func(int64, probe.Arrivals, bool)
+	if r.steerer != nil && lane == 0 {
+		heard = r.steerer.answer
+	}
 	p, err := probe.New(probe.Config{
-		Conn: pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d,
+		Heard: heard,
+		Conn:  pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d,
 		Kind: kind, Class: class, Lane: uint8(lane),
 		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
 	})

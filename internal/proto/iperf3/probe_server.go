@@ -85,7 +85,7 @@ func (t *session) probeOnly() bool {
 // hello that is about to go out.
 func (t *session) admitProbes() {
 	if t.hello.Has(ext.FeatureProbe) && t.desk != nil {
-		t.s.probes.r.Add(probe.Test{ID: t.testID, Nonce: t.nonce, Peer: t.peer})
+		t.s.probes.r.Add(probe.Test{ID: t.testID, Nonce: t.nonce, Peer: t.peer, Arrivals: t.counted})
 		t.probed = true
 	}
 }
@@ -244,7 +244,7 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 // features are those that this server can do for the client, for the hello.
 func (t *session) features() []string {
 	return slices.DeleteFunc(features(), func(f string) bool {
-		return (f == ext.FeatureProbe || f == ext.FeatureClass || f == ext.FeatureMTU) && t.desk == nil
+		return (f == ext.FeatureProbe || f == ext.FeatureClass || f == ext.FeatureMTU || f == ext.FeatureSteer) && t.desk == nil
 	})
 }
 

@@ -89,6 +89,8 @@ type session struct {
 	eng     *traffic.Engine
 	// steerable is eng for the reader's goroutine.
 	steerable atomic.Pointer[traffic.Engine]
+	steeredAt atomic.Int64 // when the last frame of a client that steers came, wall clock ns; 0 = none did
+	quiet     bool         // it is not heard
 	totals    *traffic.Totals
 	other     *Results
 	flowed    bool

@@ -249,6 +249,8 @@ func (t *session) watch(ctx context.Context) error {
 	rate := newRateWatch(t.eng, t.s.Policy.RateLimit, t.s.Policy.RateLimitWindow)
 	defer rate.stop()
 	drained := make(chan error, 1)
+	steering := time.NewTicker(steerCheck)
+	defer steering.Stop()
 	var hard, dead, sent <-chan time.Time
 	if t.plan.Duration > 0 {
 		timer := time.NewTimer(t.plan.Duration + t.plan.Omit + t.s.to.Grace)
@@ -303,6 +305,10 @@ func (t *session) watch(ctx context.Context) error {
 					Code: "stalled", Remote: true, Number: codeStreamWrite, Errno: linuxETIMEDOUT,
 					Text: fmt.Sprintf("the client took nothing for %v: it is frozen, or the path is cut", t.stallAfter()),
 				}
+			}
+		case <-steering.C:
+			if err := t.mindSteering(); err != nil {
+				return err
 			}
 		case <-rate.tick():
 			if bps := rate.exceeded(); bps > 0 {
@@ -560,6 +566,7 @@ func (t *session) frame(m message) {
 	if f.Steer != nil && f.Steer.BPS >= 0 {
 		if eng := t.steerable.Load(); eng != nil {
 			eng.Steer(f.Steer.BPS)
+			t.noteSteer(f.Steer.Watch)
 		}
 	}
 	if f.Stop != nil {

@@ -48,7 +48,37 @@ const (
 	FlagSized   = 1 << 1 // request: answer with Wanted bytes that nobody may fragment
 	FlagKernel  = 1 << 0 // answer: T2 is a stamp of the kernel, not of the program
 	FlagTooLong = 1 << 1 // answer: it could not be sent with as many bytes as were wanted
+	// FlagArrivals: in a request, tell what of the test's datagrams has arrived; in an answer, it
+	// is told behind the header.
+	FlagArrivals = 1 << 2
 )
+
+// ArrivalsSize is the least length of a request that asks for Arrivals, and of their answer.
+const ArrivalsSize = HeaderSize + 32
+
+// Arrivals are what the answering end's receivers of a test's datagrams have counted since its
+// start, all streams together. They only grow.
+type Arrivals struct {
+	Distinct   int64 // different datagrams
+	Passed     int64 // sequence numbers up to the highest of each stream; less Distinct: missing so far
+	Reordered  int64
+	Duplicates int64
+}
+
+func putArrivals(b []byte, a Arrivals) {
+	for i, v := range []int64{a.Distinct, a.Passed, a.Reordered, a.Duplicates} {
+		binary.BigEndian.PutUint64(b[HeaderSize+8*i:], uint64(v))
+	}
+}
+
+// ParseArrivals reads what follows an answer's header; false = it does not tell.
+func ParseArrivals(b []byte, a Answer) (Arrivals, bool) {
+	if a.Flags&FlagArrivals == 0 || len(b) < ArrivalsSize {
+		return Arrivals{}, false
+	}
+	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[HeaderSize+8*i:]) & (1<<63 - 1)) }
+	return Arrivals{Distinct: at(0), Passed: at(1), Reordered: at(2), Duplicates: at(3)}, true
+}
 
 // Request asks for an answer.
 type Request struct {

@@ -46,6 +46,10 @@ type Config struct {
 	Now func() int64
 	// SameHost: both ends read the same clock.
 	SameHost bool
+	// Heard gets the round trip of each answer, ns, and, where the other end tells, what of the
+	// test's datagrams has arrived there (told). It is called by the receiver: it must not block.
+	// nil = nobody, and the other end is not asked.
+	Heard func(trip int64, a Arrivals, told bool)
 	// Report gets the figures so far once a second, from Run's goroutine; nil = nobody.
 	Report func(*result.Probes)
 }
@@ -178,7 +182,11 @@ func (p *Prober) request(b []byte) {
 	p.sent, p.lastSent = seq, now
 	p.ring[int(seq)%len(p.ring)] = outgoing{seq: seq, sent: now}
 	p.mu.Unlock()
-	PutRequest(b, Request{Test: p.c.Test, Seq: seq, Class: p.c.Class, Lane: p.c.Lane, Sent: now, Answers: answers}, p.signer)
+	q := Request{Test: p.c.Test, Seq: seq, Class: p.c.Class, Lane: p.c.Lane, Sent: now, Answers: answers}
+	if p.c.Heard != nil && p.c.Size >= ArrivalsSize {
+		q.Flags |= FlagArrivals
+	}
+	PutRequest(b, q, p.signer)
 	err := p.c.Conn.Send(b)
 	if err == nil {
 		return
@@ -215,7 +223,10 @@ func (p *Prober) receive() {
 			continue
 		}
 		if a, ok := ParseAnswer(b[:n], signer); ok {
-			p.arrived(a, at, kernel)
+			if trip, ok := p.arrived(a, at, kernel); ok && p.c.Heard != nil {
+				got, told := ParseArrivals(b[:n], a)
+				p.c.Heard(trip, got, told)
+			}
 			continue
 		}
 		if token, seq, ok := ParseChallenge(b[:n], signer); ok {
@@ -230,22 +241,28 @@ func (p *Prober) receive() {
 	}
 }
 
-// arrived takes an answer.
-func (p *Prober) arrived(a Answer, at int64, kernel bool) {
+// arrived takes an answer and tells its round trip, ns; false = it is none to a request that
+// waits for one.
+func (p *Prober) arrived(a Answer, at int64, kernel bool) (trip int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.ring[int(a.Seq)%len(p.ring)]
 	switch {
 	case a.Seq == 0 || q.seq != a.Seq:
 		p.f.late++ // forgotten, or never asked
-		return
+		return 0, false
 	case q.answered:
 		p.f.duplicates++
-		return
+		return 0, false
 	}
 	q.answered = true
 	p.maxTrip = max(p.maxTrip, at-q.sent)
 	p.f.add(a, q.sent, at, kernel)
+	trip = at - q.sent
+	if held := a.Sent - a.Received; held > 0 && held < trip {
+		trip -= held
+	}
+	return trip, true
 }
 
 // challenged takes a request out of the count: it was no measurement.

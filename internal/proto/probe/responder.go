@@ -15,6 +15,9 @@ type Test struct {
 	ID    ID
 	Nonce Nonce
 	Peer  netip.Addr // of the control connection: requests from elsewhere must prove themselves
+	// Arrivals tells what of the test's datagrams has arrived here; false = there are none. nil = it
+	// is not told. It must not block.
+	Arrivals func() (Arrivals, bool)
 }
 
 // Counts are what a Responder saw of a test.
@@ -58,7 +61,7 @@ func (r *Responder) Add(t Test) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tests[t.ID] = &reflector{
-		peer: bare(t.Peer), signer: NewSigner(t.Nonce),
+		peer: bare(t.Peer), signer: NewSigner(t.Nonce), arrivals: t.Arrivals,
 		answers: bucket{rate: MaxRate * slack, size: burst}, challenges: bucket{rate: challengeRate, size: challengeRate},
 		sized: bucket{rate: sizedRate * slack, size: sizedRate}, sizedLeft: sizedBytes,
 	}
@@ -155,6 +158,7 @@ type reflector struct {
 	challenges bucket
 	sized      bucket // of answers that may be longer than their requests
 	sizedLeft  int64  // bytes of them that may yet be sent
+	arrivals   func() (Arrivals, bool)
 }
 
 // lane is one of a test's probe streams. The first is the one whose counts the results tell.
@@ -226,6 +230,12 @@ func (t *reflector) answer(dst []byte, q Request, size int, at Arrival) []byte {
 	}
 	if at.Kernel {
 		a.Flags = FlagKernel
+	}
+	if q.Flags&FlagArrivals != 0 && size >= ArrivalsSize && t.arrivals != nil {
+		if x, ok := t.arrivals(); ok {
+			a.Flags |= FlagArrivals
+			putArrivals(dst, x)
+		}
 	}
 	PutAnswer(dst, a, t.signer)
 	return dst
