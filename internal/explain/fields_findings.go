@@ -2,6 +2,7 @@ package explain
 
 // findingFields are those of what a method found.
 var findingFields = []Topic{
+	{Word: "steered", In: []string{"Test"}, Text: "The sender's rate followed the receiver's feedback while the test ran (fullbore capacity); bitrate_bps was only where it began."},
 	{Word: "findings", In: []string{"Report"}, Text: "What a method found (udpmax, capacity, model, rfc2544), one entry for each direction and thing looked for, with its figures by name."},
 }
 
@@ -18,6 +19,25 @@ var rateNotices = []Topic{
 		Do:   "Use a preset that grants bad trials (default, csit), or measure when the path is idle.",
 	},
 	{
+		Word: "no-bursts",
+		Text: "Whether a queue on the path takes a whole TCP window at once was not tested, because the window is more datagrams than one burst can be.",
+	},
+	{
+		Word: "shortened",
+		Text: "The procedure was made with shorter times and fewer repeats than its standard asks for: good for a look, not for a record.",
+		Do:   "Leave --quick away.",
+	},
+	{
+		Word: "not-steered",
+		Text: "The rate of a capacity test follows the receiver's feedback only between two fullbores. To any other peer short tests at doubling rates, and a few just above what came through, stand in for it.",
+		Do:   "Run fullbore serve there.",
+	},
+	{
+		Word: "steering-silent",
+		Text: "The end that steers, or the one whose feedback it needs, was not heard for a second while a steered test ran: the sender went down to one datagram every 50 ms, so that a dead path is not flooded.",
+		Do:   "Look for an outage of the path; after three seconds the test ends.",
+	},
+	{
 		Word: "loss-owner",
 		Text: "The other end is not a fullbore: what its host dropped itself, at its socket or its card, cannot be told from what the path lost, so the rate that is found may be the host's.",
 		Do:   "Run fullbore serve there.", See: []string{"loss-unknown-owner"},
@@ -26,6 +46,8 @@ var rateNotices = []Topic{
 
 // rateFlags bound the truth of a finding.
 var rateFlags = []Topic{
+	{Word: "burst_unlimited", Text: "The longest burst that was tried lost nothing: the buffer is not what limits bursts."},
+	{Word: "not_steered", Text: "Short tests at fixed rates stood in for a steered one, since the other end cannot be steered with.", See: []string{"not-steered"}},
 	{Word: "at_max_load", Text: "The greatest rate that was allowed was carried: the path may carry more.", See: []string{"max-load"}},
 	{Word: "host_limited", Text: "The upper bound is that of an end, whose sender did not reach the rate or whose socket dropped what had arrived; it says nothing about the path.", See: []string{"sender_limited", "local_drops"}},
 	{Word: "irregular", Text: "The search ended by time, by budget or by a failure before its bounds were as close as they should be: the bounds are those that were reached."},

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/units"
+	"github.com/fullbore-net/fullbore/result"
+)
+
+// rfc2544Options are the words of `fullbore rfc2544`.
+type rfc2544Options struct {
+	methodOptions
+	udpSteps
+	isolated bool
+	quick    bool
+	link     int64
+	sizes    []int
+	parts    []string
+}
+
+const rfc2544Long = `The tests of RFC 2544 (M-2544) that two hosts can do, for each frame size:
+throughput without loss, the loss curve from the full link down, back-to-back bursts
+with RFC 9004's buffer times, delay at the throughput, recovery after an overload.
+
+They flood the path on purpose. RFC 6815 forbids them on networks that others use:
+say --isolated to confirm that this one is yours alone.
+
+A host is no tester. Its sender's and receiver's own limits are found out and named
+(host-limited), but at small frames they come long before those of a link: read such
+rows as the hosts', not the path's. Bursts are paced by software to 50 µs, and stamps
+are the kernel's.
+
+Frame sizes count the Ethernet header and check sequence; the share of a link counts
+preamble and gap, too.
+
+Traffic: with the full times hours at the link's speed (60-s trials, 50 bursts a
+size); --quick takes about 1 to 2 minutes a size and direction. Bound it with
+--sizes, --parts, --max-bytes.`
+
+const rfc2544Example = `  fullbore rfc2544 192.0.2.2 --isolated --quick
+  fullbore rfc2544 192.0.2.2 --isolated --sizes 64,512,1518 --up
+  fullbore rfc2544 192.0.2.2 --isolated --parts throughput,loss --link 1G --json
+  fullbore rfc2544 self --isolated --quick --sizes 1518 --up --link 50M`
+
+func newRFC2544Cmd(e *env) *cobra.Command {
+	o := &rfc2544Options{}
+	cmd := &cobra.Command{
+		Use:     "rfc2544 HOST --isolated",
+		Short:   "Throughput, loss curve, bursts, delay and recovery by frame size",
+		Long:    rfc2544Long,
+		Example: rfc2544Example,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.runRFC2544(cmd.Context(), o, args[0])
+		},
+	}
+	o.methodOptions.addFlags(cmd)
+	o.udpSteps.addFlags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.isolated, "isolated", false, "the path is nobody else's: these tests flood it (RFC 6815)")
+	f.BoolVar(&o.quick, "quick", false, "seconds in place of minutes, 3 bursts in place of 50; marked in the result")
+	f.Var(rateFlag{&o.link}, "link", "the link's speed on the wire (default: that of the interface)")
+	f.IntSliceVar(&o.sizes, "sizes", method.FrameSizes(), "frame sizes, bytes")
+	f.StringSliceVar(&o.parts, "parts", nil, "only these: "+strings.Join(method.RFC2544Parts(), ", ")+" (throughput is always done)")
+	return cmd
+}
+
+func (o *rfc2544Options) method(ctx context.Context, host string) (m method.RFC2544, err error) {
+	switch {
+	case !o.isolated:
+		return m, &UsageError{
+			Msg:   "rfc2544 floods the path: say --isolated where nobody else uses it",
+			Hints: []string{"on a network in use: fullbore udpmax " + host + ", or fullbore capacity " + host},
+		}
+	case o.both, o.streams > 1, o.size != 0:
+		return m, usagef("rfc2544 has one stream a direction and sizes of frames (--sizes): --both, -P and -l do not go with it")
+	}
+	for _, p := range o.parts {
+		if !slices.Contains(method.RFC2544Parts(), p) {
+			return m, usagef("--parts %q: there are %s", p, strings.Join(method.RFC2544Parts(), ", "))
+		}
+	}
+	w := path{family: 4}
+	if host != "self" {
+		w = pathTo(ctx, host, o.family())
+	}
+	if o.link == 0 {
+		o.link = w.speed
+	}
+	if o.link <= 0 {
+		return m, &UsageError{Msg: "the link's speed is not known", Hints: []string{"give it: --link 1G"}}
+	}
+	for _, s := range o.sizes {
+		if _, ok := method.FramePayload(s, w.family == 6); !ok || s > 9216 {
+			return m, usagef("--sizes %d: a frame of a datagram of ours has %d to 9216 bytes over IPv%d", s, leastFrame(w.family == 6), w.family)
+		}
+	}
+	if err := o.check(host); err != nil {
+		return m, err
+	}
+	m = method.RFC2544{
+		Sizes: o.sizes, IPv6: w.family == 6, Directions: o.directions(), Link: float64(o.link), Quick: o.quick, Parts: o.parts, UDP: o.udpSteps.plan(),
+	}
+	if o.maxRate > 0 && o.maxRate < o.link {
+		m.Link = float64(o.maxRate)
+	}
+	o.maxRate = 0 // loads are shares of Link
+	return m, nil
+}
+
+func leastFrame(ipv6 bool) int {
+	for s := 60; ; s++ {
+		if _, ok := method.FramePayload(s, ipv6); ok {
+			return s
+		}
+	}
+}
+
+func (e *env) runRFC2544(ctx context.Context, o *rfc2544Options, host string) error {
+	m, err := o.method(ctx, host)
+	if err != nil {
+		return err
+	}
+	how := "full times: hours"
+	if o.quick {
+		how = "quick"
+	}
+	return e.runMethod(ctx, &o.methodOptions, methodJob{
+		kind: "rfc2544", host: host,
+		head:   fmt.Sprintf("RFC 2544 tests to %s, %d frame sizes, link %s (%s)", host, len(m.Sizes), units.BitRate(m.Link), how),
+		volume: fmt.Sprintf("Traffic: up to %s for most of the time. A host is no tester: at small frames its own limits come first, and are named.", units.BitRate(m.Link)),
+		method: m, possible: m.Possible(),
+		fill: func(rep *result.Report, h []method.Done) {
+			fillRFC2544(rep, m, h)
+			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)
+		},
+		final:    finalRFC2544(m),
+		figures:  map[string]figureKind{"throughput": rateKind},
+		figure:   "throughput",
+		measured: leastFindings(map[string]string{"throughput": "throughput_l1"}),
+		answered: func(rep *result.Report) bool {
+			return len(rep.Findings) == len(m.Sizes)*len(m.Directions)
+		},
+	})
+}
+
+// fillRFC2544 makes the report.
+func fillRFC2544(rep *result.Report, m method.RFC2544, history []method.Done) {
+	var sentences []string
+	for _, x := range m.Answer(history) {
+		rep.Findings = append(rep.Findings, sizeFinding(m, x))
+		for _, l := range x.Loss {
+			rep.Curve = append(rep.Curve, result.Point{X: l.Share, Y: (1 - l.Loss) * l.Share * m.Link, Label: fmt.Sprintf("share of the link, %d bytes %s", x.Frame, x.Direction)})
+		}
+	}
+	for _, d := range m.Directions {
+		least, most, n := 1.0, 0.0, 0
+		for _, x := range m.Answer(history) {
+			if x.Direction == d {
+				share := x.Throughput / x.Most
+				least, most, n = min(least, share), max(most, share), n+1
+			}
+		}
+		if n > 0 {
+			sentences = append(sentences, fmt.Sprintf("%s: throughput %.3g to %.3g %% of the link over %d frame sizes.", titleCase(string(d)), 100*least, 100*most, n))
+		}
+	}
+	rep.Summary = strings.Join(sentences, " ")
+	if rep.Summary == "" {
+		rep.Summary = "The test ended before a frame size was finished."
+	}
+	if m.Quick {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "shortened", End: result.Client, Level: result.Warn,
+			Text: "--quick: trials of seconds and 3 bursts; RFC 2544 asks for 60-s trials and RFC 9004 for 50 bursts, so these are no figures for a record",
+		})
+	}
+	rep.Notices = append(rep.Notices, ownerNotice(history)...)
+}
+
+func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
+	f := result.Finding{Name: fmt.Sprintf("frame-%d", x.Frame), Direction: string(x.Direction), Values: []result.Value{}, Flags: rateFlags(x.Rate)}
+	add := func(name string, v float64, unit string) {
+		f.Values = append(f.Values, result.Value{Name: name, Value: v, Unit: unit})
+	}
+	share := x.Throughput / x.Most
+	add("frame", float64(x.Frame), "bytes")
+	add("throughput_frames", x.Throughput, "frames/s")
+	add("throughput_l1", share*m.Link, "bit/s")
+	add("throughput_share", share, "ratio")
+	add("maximum_frames", x.Most, "frames/s")
+	text := fmt.Sprintf("%d-byte frames %s: %.0f frames/s without loss, %.3g %% of the link.", x.Frame, x.Direction, x.Throughput, 100*share)
+	for _, l := range x.Loss {
+		add(fmt.Sprintf("loss_at_%.0f", 100*l.Share), l.Loss, "ratio")
+	}
+	if b := x.Bursts; b != nil {
+		add("burst_mean", b.Mean, "frames")
+		add("burst_min", b.Min, "frames")
+		add("burst_max", b.Max, "frames")
+		add("burst_stdev", b.Dev, "frames")
+		add("burst_repeats", float64(len(b.Bursts)), "")
+		if b.Endless {
+			f.Flags = append(f.Flags, "burst_unlimited")
+		} else {
+			add("implied_buffer_time", b.Implied, "s")
+			add("corrected_buffer_time", b.Corrected, "s")
+			text += fmt.Sprintf(" Bursts of %.0f frames: a buffer of %.3g ms.", b.Mean, 1000*b.Corrected)
+		}
+	}
+	if q := x.Latency; q != nil {
+		add("round_trip_mean", q.Mean, "s")
+		add("round_trip_p99", q.P99, "s")
+		add("round_trip_max", q.Max, "s")
+	}
+	if q := x.Variation; q != nil {
+		add("variation_p50", q.P50, "s")
+		add("variation_p99", q.P99, "s")
+		add("variation_max", q.Max, "s")
+	}
+	if x.Recovery != nil {
+		add("recovery", *x.Recovery, "s")
+	}
+	if x.Rate.HostLimited > 0 {
+		text += " Host-limited: it says nothing about the path."
+	}
+	f.Summary = text
+	return f
+}
+
+// finalRFC2544 prints the table of sizes.
+func finalRFC2544(m method.RFC2544) func(*stageView, *result.Report) {
+	return func(v *stageView, rep *result.Report) {
+		get := func(f result.Finding, name string) string {
+			for _, x := range f.Values {
+				if x.Name == name {
+					return valueText(x)
+				}
+			}
+			return "–"
+		}
+		fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", "way", "frame", "throughput", "of link", "burst mean", "buffer", "trip p99", "recovery", "flags")
+		for _, f := range rep.Findings {
+			fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", f.Direction, strings.TrimPrefix(f.Name, "frame-"),
+				get(f, "throughput_l1"), get(f, "throughput_share"), strings.TrimSuffix(get(f, "burst_mean"), " frames"), get(f, "corrected_buffer_time"),
+				get(f, "round_trip_p99"), get(f, "recovery"), strings.Join(f.Flags, ", "))
+		}
+	}
+}
