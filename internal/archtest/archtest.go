@@ -34,6 +34,7 @@ var Rooms = []Room{
 	{"internal/soak", 2, nil, nil, "records of a long load, what they add up to, and the play of its tests through functions: no sockets"},
 	{"internal/capture", 1, nil, nil, "what a third point recorded: pure, std only"},
 	{"internal/suite", 3, nil, []string{"github.com/goccy/go-yaml"}, "acceptance: items, demands, cross-checks over runs: pure; suite files are YAML"},
+	{"internal/connrate", 2, nil, nil, "connections opened at a rate: sockets and counting, no protocol"},
 	{"internal/diagnose", 3, nil, nil, "rules over many runs and host facts: pure"},
 	{"internal/doctor", 2, nil, nil, "pure rules over host facts"},
 	{"internal/firewall", 2, nil, []string{"golang.org/x/sys"}, "rules of packet filters: planning is pure, programs are run through one function"},

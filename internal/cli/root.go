@@ -17,6 +17,7 @@ var commands = []func(*env) *cobra.Command{
 	newTestCmd,
 	newSweepCmd,
 	newCompareCmd,
+	newConnRateCmd,
 	newDelayCmd,
 	newMTUCmd,
 	newLoadCmd,

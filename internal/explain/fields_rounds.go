@@ -84,7 +84,7 @@ var roundsFields = []Topic{
 	{Word: "exchange", In: []string{"ConnRate"}, Text: "Each connection carried a byte both ways before it was closed: the other end's program took it, not only its kernel."},
 	{Word: "steps", In: []string{"ConnRate"}, Text: "The rates that were tried, in order."},
 	{Word: "reached_per_s", In: []string{"ConnRate"}, Unit: "connections per second", Text: "The most that were opened in a second with none failing; null when not even the first step went well."},
-	{Word: "fails_by", In: []string{"ConnRate"}, Text: "What new connections fail by: refused, reset, no-answer (SYNs dropped on the way or by a full backlog), local-ports (this host has none left), local-files, slow (they come about, but not so many a second). Absent where none failed."},
+	{Word: "fails_by", In: []string{"ConnRate"}, Text: "What new connections fail by: refused, reset, no-answer (SYNs dropped on the way or by a full backlog), local-ports (this host has none left), local-files, busy (the server takes no more tests at one time), silent (opened, but no byte came back), slow (they come about, but not so many a second). Absent where none failed."},
 	{Word: "fails_at", In: []string{"ConnRate"}, Text: "At which end they fail; absent when it is on the way, or not known."},
 	{Word: "because", In: []string{"ConnRate"}, Text: "The reasoning with its evidence, a sentence."},
 	{Word: "asked_per_s", In: []string{"ConnRateStep"}, Unit: "connections per second", Text: "Rate that was tried; 0 is as fast as it goes."},
