@@ -19,6 +19,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
+	"github.com/fullbore-net/fullbore/internal/store"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -292,7 +293,7 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 		}
 	}
 	if len(a.Steps) > 0 {
-		if err := e.keep(ctx, &o.keep, rep); err != nil {
+		if err := e.keepEntry(ctx, &o.keep, store.Of(rep)); err != nil { // it has no runs, and is kept all the same
 			return err
 		}
 	}
@@ -316,4 +317,3 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 	}
 	return nil
 }
-

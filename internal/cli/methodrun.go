@@ -92,8 +92,6 @@ type methodJob struct {
 	// answered reports that the method came to an answer; nil = it did when it did not break off.
 	// Without one the exit code is 2.
 	answered func(rep *result.Report) bool
-	// failed reports that the method's own judgement is a fail, exit code 1; nil = it judges nothing.
-	failed func(rep *result.Report) bool
 	// ownRounds: the method makes the rounds of --rounds itself; else it is played so often, fill
 	// and measured are asked for each round (they must not keep anything), and the document's own
 	// figures are those of the round in the middle.
