@@ -135,6 +135,7 @@ func (e *env) runDelay(ctx context.Context, o *delayOptions, host string) error 
 	out.kind, out.together, out.host = "delay", conclude.TogetherProbes, host
 	ctx, stop := e.interruptible(ctx)
 	defer stop()
+	o.keep.look(ctx, e, host, o.family())
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {

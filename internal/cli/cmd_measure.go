@@ -282,6 +282,7 @@ type wishes struct {
 // testHost makes the measurements of one host; "self" gets a server of its own.
 func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *testOptions, want wishes, out *output) []error {
 	out.host = host
+	o.keep.look(ctx, e, host, o.family())
 	if host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {

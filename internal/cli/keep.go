@@ -35,7 +35,8 @@ type keepOptions struct {
 	// rates, losses and round trips of the runs.
 	headline []result.Value
 
-	id string // of the report; made once
+	id   string              // of the report; made once
+	ways map[string]*wayLook // by host; see look
 }
 
 func (o *keepOptions) addFlags(f *pflag.FlagSet) {
@@ -104,15 +105,39 @@ func (o *keepOptions) mark(rep *result.Report) {
 // on stderr and is no failure of the measurement; an error is one of --out. A report in which
 // nothing was measured is not kept. It is called once, after printing.
 func (e *env) keep(ctx context.Context, o *keepOptions, rep *result.Report) error {
-	o.mark(rep)
 	any := false
 	for _, run := range rep.Runs {
 		any = any || tells(run)
 	}
 	if !any {
+		o.mark(rep)
 		return nil
 	}
+	o.setHops(ctx, e, rep.Runs...)
+	o.mark(rep)
 	return e.keepEntry(ctx, o, store.Of(rep))
+}
+
+// hopsPatience is how long a command waits at its end for the stations of the way, where it was too short for
+// them to answer meanwhile.
+const hopsPatience = 300 * time.Millisecond
+
+// setHops puts the way into runs, if it is known.
+func (o *keepOptions) setHops(ctx context.Context, e *env, runs ...*result.Run) {
+	if o.noStore || len(runs) == 0 {
+		return
+	}
+	host := o.host
+	if host == "" {
+		host = runs[0].Test.Target
+	}
+	o.look(ctx, e, host, 0)
+	hops := o.way(host, hopsPatience)
+	for _, run := range runs {
+		if run.Hops == nil {
+			run.Hops = hops
+		}
+	}
 }
 
 // keepRun is keep for a command whose document is one run.
@@ -120,6 +145,7 @@ func (e *env) keepRun(ctx context.Context, o *keepOptions, run *result.Run) erro
 	if run == nil || !tells(run) {
 		return nil
 	}
+	o.setHops(ctx, e, run)
 	o.markRun(run)
 	entry := store.OfRun(run)
 	entry.Record.Tags = store.SortTags(o.tags)

@@ -124,6 +124,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	if run != nil {
 		if out.keep != nil {
 			out.keep.markRun(run)
+			run.Hops = out.keep.way(out.host, 0)
 		}
 		out.runs, out.hosts = append(out.runs, run), append(out.hosts, out.host)
 		if err != nil && (!out.ends() || !tells(run) || out.inRounds) {
