@@ -135,6 +135,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	o.plan.Host = job.host
 	ctx, stop := e.interruptible(ctx)
 	defer stop()
+	o.keep.look(ctx, e, job.host, o.family())
 	if job.host == "self" {
 		srv, err := e.startSelf(ctx)
 		if err != nil {
