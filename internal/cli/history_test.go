@@ -1,10 +1,11 @@
-package cli_test
+package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,27 +16,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fullbore-net/fullbore/internal/cli"
+	"github.com/fullbore-net/fullbore/internal/render"
 	"github.com/fullbore-net/fullbore/internal/render/goldentest"
+	"github.com/fullbore-net/fullbore/internal/store"
+	"github.com/fullbore-net/fullbore/internal/store/storetest"
+	"github.com/fullbore-net/fullbore/result"
 )
 
-// run plays a command line with a history of its own.
-func runCommand(t *testing.T, history string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = cli.Main(context.Background(), append([]string{"fullbore"}, args...), cli.Std{
-		In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Executable: os.Executable,
+// historian is an environment with a history of its own.
+func historian(history string) (e *env, out, errs *bytes.Buffer) {
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	return &env{Std: Std{
+		In: strings.NewReader(""), Out: out, Err: errs, Now: time.Now,
 		Getenv: func(name string) string {
-			if name == "FULLBORE_HISTORY" {
+			if name == historyVariable {
 				return history
 			}
 			return ""
 		},
-	})
-	return code, out.String(), errs.String()
+	}}, out, errs
 }
-
-var reImported = regexp.MustCompile(`(?m)^(\S+): ([0-9A-Z]{26})  (.*)$`)
 
 // resultFiles are all recordings that hold a result, with the form in which they are shown again.
 func resultFiles(t *testing.T) map[string]string {
@@ -78,41 +78,44 @@ func resultFiles(t *testing.T) map[string]string {
 // from there in its own form, and the file itself: no figure is lost, and the second export is the first.
 func TestEveryGolden(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	first, second := filepath.Join(dir, "first.db"), filepath.Join(dir, "second.db")
+	ctx, dir := t.Context(), t.TempDir()
 	files := resultFiles(t)
 	if len(files) < 300 {
 		t.Errorf("only %d recordings", len(files))
 	}
-	args := []string{"import", "--label", "golden"}
-	for name := range files {
-		args = append(args, name)
+	names := slices.Sorted(maps.Keys(files))
+	one, out, errs := historian(filepath.Join(dir, "first.db"))
+	play := func(e *env, out *bytes.Buffer, what string, f func() error) string {
+		t.Helper()
+		out.Reset()
+		if err := f(); err != nil || errs.Len() > 0 {
+			t.Fatalf("%s: %v, %s", what, err, errs)
+		}
+		return out.String()
 	}
-	slices.Sort(args[3:])
-	code, imported, stderr := runCommand(t, first, args...)
-	if code != 0 || stderr != "" {
-		t.Fatalf("import: %d, %s", code, stderr)
+	ids := map[string][]string{}
+	imported := play(one, out, "import", func() error { return one.runImport(ctx, &importOptions{label: "golden"}, names) })
+	for line := range strings.Lines(imported) {
+		name, rest, _ := strings.Cut(line, ": ")
+		ids[name] = append(ids[name], rest[:26])
 	}
-	code, exported, stderr := runCommand(t, first, "export")
-	if code != 0 || stderr != "" {
-		t.Fatalf("export: %d, %s", code, stderr)
-	}
+	exported := play(one, out, "export", func() error { return one.runExport(ctx, store.Filter{}, nil, false) })
 	lines := filepath.Join(dir, "history.jsonl")
 	if err := os.WriteFile(lines, []byte(exported), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := runCommand(t, second, "import", lines); code != 0 || stderr != "" {
-		t.Fatalf("import of the export: %d, %s", code, stderr)
-	}
-	_, again, _ := runCommand(t, second, "export")
+	two, out2, _ := historian(filepath.Join(dir, "second.db"))
+	play(two, out2, "import of the export", func() error { return two.runImport(ctx, &importOptions{}, []string{lines}) })
+	again := play(two, out2, "second export", func() error { return two.runExport(ctx, store.Filter{}, nil, false) })
 	if diff := cmp.Diff(withoutBytes(t, exported), withoutBytes(t, again)); diff != "" {
 		t.Errorf("the second export differs:\n%s", diff)
 	}
-	ids := map[string][]string{}
-	for _, m := range reImported.FindAllStringSubmatch(imported, -1) {
-		ids[m[1]] = append(ids[m[1]], m[2])
+	s, err := two.history(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, form := range files {
+	defer s.Close()
+	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -121,32 +124,40 @@ func TestEveryGolden(t *testing.T) {
 			t.Errorf("%s: nothing was imported", name)
 			continue
 		}
-		_, original, _ := runCommand(t, second, "show", ids[name][0], "--original")
-		if original != string(data) {
-			t.Errorf("%s: the file did not come back", name)
-		}
-		shown := ""
+		var shown bytes.Buffer
 		for _, id := range ids[name] {
-			code, text, stderr := runCommand(t, second, "show", id, "--"+form)
-			if code != 0 {
-				t.Errorf("%s as %s: %d, %s", name, form, code, stderr)
+			entry, err := s.Get(ctx, id)
+			if err != nil {
+				t.Fatal(err)
 			}
-			shown += text
+			if !bytes.Equal(entry.Original, data) {
+				t.Errorf("%s: the file did not come back", name)
+			}
+			if err := two.showAs(&shown, files[name], false, loadedOf(entry)); err != nil {
+				t.Errorf("%s as %s: %v", name, files[name], err)
+			}
 		}
-		if len(ids[name]) == 1 && shown != string(data) {
-			t.Errorf("%s as %s is not what it was", name, form)
-		}
-		if len(ids[name]) > 1 && !strings.Contains(name, "ntttcp") { // several tests: printed one by one
-			if lost := lostFigures(string(data), shown); lost != nil {
-				t.Errorf("%s as %s lost %v", name, form, lost)
+		switch {
+		case len(ids[name]) == 1:
+			if shown.String() != string(data) {
+				t.Errorf("%s as %s is not what it was", name, files[name])
+			}
+		case files[name] == "iperf3": // several tests of a server, printed one by one
+			if lost := lostFigures(string(data), shown.String()); lost != nil {
+				t.Errorf("%s lost %v", name, lost)
 			}
 		}
 	}
-	// Every one of them in the other forms.
-	for _, id := range []string{ids[filepath.Join(goldentest.Root(t), "testdata/goldens/iperf3/3.21/tcp_P3.client.txt")][0], ids[filepath.Join(goldentest.Root(t), "testdata/goldens/ntttcp-linux/03-tcp-xml-json.sender.xml")][0]} {
-		for _, form := range []string{"plain", "json", "json-stream", "csv", "iperf3", "iperf3-json", "iperf3-stream", "ntttcp", "ntttcp-xml", "ntttcp-json", "ntttcp-windows", "ntttcp-windows-xml", "record"} {
-			if code, text, stderr := runCommand(t, second, "show", id, "--"+form); code != 0 || text == "" {
-				t.Errorf("%s as %s: %d, %s", id, form, code, stderr)
+	// Some of them in all other forms.
+	for _, name := range []string{"goldens/iperf3/3.21/tcp_P3.client.txt", "goldens/iperf3/3.12/udp_bidir_json.client.json", "goldens/ntttcp-linux/03-tcp-xml-json.sender.xml"} {
+		entry, err := s.Get(ctx, ids[filepath.Join(goldentest.Root(t), "testdata", name)][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range render.Outputs {
+			var shown bytes.Buffer
+			if err := two.showAs(&shown, o.Name, false, loadedOf(entry)); err != nil || shown.Len() == 0 {
+				t.Errorf("%s as %s: %v, %d bytes", name, o.Name, err, shown.Len())
 			}
 		}
 	}
@@ -159,7 +170,7 @@ func withoutBytes(t *testing.T, lines string) map[string]any {
 	dec := json.NewDecoder(strings.NewReader(lines))
 	for {
 		var v map[string]any
-		if err := dec.Decode(&v); err == io.EOF {
+		if err := dec.Decode(&v); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
 			t.Fatal(err)
@@ -195,34 +206,99 @@ func lostFigures(want, got string) (lost []string) {
 
 // What is wrong with the history is a line, never a failed measurement.
 func TestHistoryCannot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	foreign := filepath.Join(dir, "foreign.db")
-	if err := os.WriteFile(foreign, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"below a file": filepath.Join(file, "history.db"), "no database": foreign, "a device that is full": "/dev/full"} {
-		if _, err := os.Stat("/dev/full"); err != nil && path == "/dev/full" {
-			continue // not this system's
+	rep := storetest.Report(1)
+	for name, c := range map[string]struct{ path, says string }{
+		"below a file":   {filepath.Join(file, "history.db"), "not kept in the history"},
+		"no database":    {file, "not kept in the history"},
+		"switched off":   {"off", ""},
+		"no home at all": {"", "not kept in the history: no home folder is known"},
+	} {
+		e, _, errs := historian(c.path)
+		if err := e.keep(t.Context(), &keepOptions{host: "self"}, rep); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
-		code, out, stderr := runCommand(t, path, "test", "self", "-n", "64K", "--up", "-q")
-		if code != 0 || out == "" || !strings.Contains(stderr, "not kept in the history") {
-			t.Errorf("%s: %d, %q, %q", name, code, out, stderr)
+		if c.says == "" && errs.Len() > 0 || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") > 1 {
+			t.Errorf("%s: %q", name, errs)
 		}
-		if code, _, stderr := runCommand(t, path, "history"); code == 0 || stderr == "" {
-			t.Errorf("%s: history: %d, %q", name, code, stderr)
+		if _, err := e.history(t.Context()); err == nil {
+			t.Errorf("%s: history opens", name)
 		}
 	}
-	if code, _, stderr := runCommand(t, "off", "test", "self", "-n", "64K", "--up", "-q"); code != 0 || stderr != "" {
-		t.Errorf("switched off: %d, %q", code, stderr)
+	none := filepath.Join(dir, "none.db")
+	e, _, errs := historian(none)
+	if err := e.keep(t.Context(), &keepOptions{host: "self", noStore: true}, rep); err != nil || errs.Len() > 0 {
+		t.Errorf("--no-store: %v, %s", err, errs)
 	}
-	if code, _, stderr := runCommand(t, filepath.Join(dir, "none.db"), "test", "self", "-n", "64K", "--up", "-q", "--no-store"); code != 0 || stderr != "" {
-		t.Errorf("--no-store: %d, %q", code, stderr)
+	if err := e.keep(t.Context(), &keepOptions{host: "self"}, &result.Report{Kind: "test"}); err != nil || errs.Len() > 0 {
+		t.Errorf("nothing measured: %v, %s", err, errs)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "none.db")); err == nil {
+	if _, err := os.Stat(none); err == nil {
 		t.Error("--no-store made a history")
+	}
+}
+
+// The automatic bound: the oldest go, what is protected stays, and it is said.
+func TestHistoryBound(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "history.db")
+	e, _, errs := historian(path)
+	known := e.Getenv
+	e.Getenv = func(name string) string {
+		if name == historyLimitVariable {
+			return "20K"
+		}
+		return known(name)
+	}
+	for n := range 20 {
+		o := &keepOptions{host: "self"}
+		if n == 0 {
+			o.tags = []string{store.KeepTag}
+		}
+		if err := e.keepRun(t.Context(), o, storetest.Run(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(errs.String(), "the history is full (20.0 KiB): its oldest") {
+		t.Errorf("it is not said: %s", errs)
+	}
+	s, err := e.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	all, err := s.List(t.Context(), store.Filter{})
+	if err != nil || len(all) < 3 || len(all) > 15 || all[0].ID != storetest.ID(0) || all[len(all)-1].ID != storetest.ID(19) {
+		t.Errorf("%d are left, %v", len(all), err)
+	}
+}
+
+// Files of --out never replace others.
+func TestOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, _, errs := historian("off")
+	for range 3 {
+		if err := e.keepRun(t.Context(), &keepOptions{host: "self", label: "a/b c", out: dir}, storetest.Run(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"20261130T120100Z_a-b-c_test", "20261130T120100Z_a-b-c_test-2", "20261130T120100Z_a-b-c_test-3"} {
+		for _, ending := range []string{".json", ".txt"} {
+			if st, err := os.Stat(filepath.Join(dir, name+ending)); err != nil || st.Size() == 0 {
+				t.Errorf("%s%s: %v", name, ending, err)
+			}
+		}
+	}
+	if n := strings.Count(errs.String(), "written to"); n != 3 {
+		t.Errorf("said %d times: %s", n, errs)
+	}
+	if err := (&keepOptions{out: filepath.Join(dir, "nowhere")}).check(); err == nil {
+		t.Error("a folder that is not there")
 	}
 }

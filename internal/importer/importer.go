@@ -63,7 +63,7 @@ func Decode(name string, data []byte) ([]Document, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for _, d := range docs {
-		if d.Run != nil && d.Run.Imported != nil {
+		if d.Run != nil && d.Run.Imported != nil && d.Run.Imported.File == "" {
 			d.Run.Imported.File = filepath.Base(name)
 		}
 	}

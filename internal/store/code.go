@@ -59,7 +59,7 @@ func Decode(e *Entry, form string, data []byte) error {
 // Pack compresses.
 func Pack(plain []byte) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	w, err := gzip.NewWriterLevel(&b, gzip.DefaultCompression)
 	if err == nil {
 		_, err = w.Write(plain)
 	}
