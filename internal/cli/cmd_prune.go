@@ -13,8 +13,8 @@ import (
 const pruneLong = `Remove kept measurements, the oldest first. Those with the tag "keep" stay.
 
 By itself the history stays below 256 MiB of documents: when it is full, the oldest go until
-nine tenths are left (FULLBORE_HISTORY_MAX=1G is another bound, off none). A run of two
-directions takes about 5 kB, a diagnosis of a minute about 40 kB; docs/history.md has the
+nine tenths are left (FULLBORE_HISTORY_MAX=1G is another bound, off none). A test of two
+directions takes about 11 kB, a diagnosis of a minute about 40 kB; docs/history.md has the
 measured figures.`
 
 func newPruneCmd(e *env) *cobra.Command {

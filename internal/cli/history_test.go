@@ -251,7 +251,7 @@ func TestHistoryBound(t *testing.T) {
 	known := e.Getenv
 	e.Getenv = func(name string) string {
 		if name == historyLimitVariable {
-			return "20K"
+			return "8K"
 		}
 		return known(name)
 	}
@@ -264,7 +264,7 @@ func TestHistoryBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(errs.String(), "the history is full (20.0 KiB): its oldest") {
+	if !strings.Contains(errs.String(), "the history is full (8.00 KiB): its oldest") {
 		t.Errorf("it is not said: %s", errs)
 	}
 	s, err := e.history(t.Context())

@@ -258,7 +258,7 @@ func (e *env) storeEntry(ctx context.Context, entry *store.Entry) (err error) {
 		return nil
 	}
 	size, err := s.Size(ctx)
-	if err != nil || size.Bytes <= limit {
+	if err != nil || size.Bytes-size.Protected <= limit {
 		return err
 	}
 	gone, err := s.Prune(ctx, store.Bounds{MaxSize: limit / 10 * 9})

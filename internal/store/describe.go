@@ -128,6 +128,35 @@ func (e *Entry) describe() {
 	r.Settings, r.Facts = alike.Hash(settings), alike.Hash(facts)
 	r.Direction = strings.Join(directions, "+")
 	r.Figures = Figures(e.AllRuns())
+	if e.Report != nil && e.Report.Kind != "test" && e.Report.Kind != "delay" {
+		r.Figures = best(e.Report.Runs)
+	}
+}
+
+// best are the highest rates of a method's runs over TCP, which are too unlike for a median; where none
+// moved a load, what the probes say.
+func best(runs []*result.Run) []result.Value {
+	highest := map[result.Direction]float64{}
+	for _, run := range runs {
+		if run == nil || run.Test.ProbeOnly || run.Test.Transport == "udp" {
+			continue
+		}
+		for i := range run.Sums {
+			if rate := rateOf(&run.Sums[i]); rate != nil {
+				highest[run.Sums[i].Direction] = max(highest[run.Sums[i].Direction], *rate)
+			}
+		}
+	}
+	var out []result.Value
+	for _, d := range []result.Direction{result.Up, result.Down} {
+		if v, ok := highest[d]; ok {
+			out = append(out, result.Value{Name: string(d), Value: v, Unit: "bit/s"})
+		}
+	}
+	if out == nil {
+		return Figures(runs)
+	}
+	return out
 }
 
 // asked is what a method's report was asked to do: its kind, its words but for the host, and the

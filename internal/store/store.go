@@ -145,6 +145,7 @@ type Pruned struct {
 type Size struct {
 	Runs      int   // records
 	Bytes     int64 // of the records and documents
+	Protected int64 // of them with the tag Keep
 	FileBytes int64 // of the store's files
 }
 

@@ -360,7 +360,7 @@ func pick(ctx context.Context, tx *sql.Tx, b store.Bounds) (map[string]int64, er
 // Size implements store.Store.
 func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	var out store.Size
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(bytes), 0) FROM runs`).Scan(&out.Runs, &out.Bytes); err != nil {
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(bytes), 0), coalesce(sum(bytes * keep), 0) FROM runs`).Scan(&out.Runs, &out.Bytes, &out.Protected); err != nil {
 		return out, fmt.Errorf("history: %w", err)
 	}
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -266,7 +266,7 @@ func prune(t *testing.T, open func() store.Store) {
 	}
 	after, err := s.Size(ctx)
 	must(t, err)
-	if after.Runs != 3 || after.Bytes >= full.Bytes/2 || after.FileBytes >= full.FileBytes/2 {
+	if after.Runs != 3 || after.Protected < each/2 || after.Protected >= 2*each || after.Bytes >= full.Bytes/2 || after.FileBytes >= full.FileBytes/2 {
 		t.Errorf("space is not given back: %+v, then %+v", full, after)
 	}
 	if _, err := s.Get(ctx, ID(6)); err != nil {
