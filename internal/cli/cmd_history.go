@@ -25,10 +25,9 @@ label, command and settings are one series, drawn as a small curve of its first 
 Every run of a measuring command is kept, unless --no-store is given; the drop-ins
 (iperf3, ntttcp) keep nothing. The history is one file: $FULLBORE_HISTORY, else
 fullbore/history.db under $XDG_STATE_HOME or ~/.local/state (Windows: %LOCALAPPDATA%).
-FULLBORE_HISTORY=off keeps nothing. It stays below 256 MiB by itself (a test of two directions
-takes about 11 kB),
-the oldest going first; FULLBORE_HISTORY_MAX=1G is another bound, off none. A run with the
-tag "keep" is never removed.`
+FULLBORE_HISTORY=off keeps nothing. It stays below 256 MiB by itself (a test of both directions
+takes about 11 kB), the oldest going first; FULLBORE_HISTORY_MAX=1G is another bound, off none.
+A run with the tag "keep" is never removed.`
 
 const historyExample = `  fullbore history
   fullbore history --host 192.0.2.2 --since 7d
