@@ -16,7 +16,7 @@ type Load struct {
 // LoadedWay is one direction of a path while it was full.
 type LoadedWay struct {
 	Load      string     `json:"loaded"`            // what was loaded: "up", "down", "both"
-	Direction Direction  `json:"way"`               // which way the figures are of
+	Direction Direction  `json:"load_way"`          // which way the figures are of
 	Rate      *float64   `json:"loaded_bps"`        // of payload that arrived
 	RoundTrip *Quantiles `json:"loaded_round_trip"` // of small packets meanwhile
 	// Rise is how much longer than on the empty path small packets took in this direction; without

@@ -43,6 +43,10 @@ type Report struct {
 	Load *Load `json:"load,omitempty"`
 
 	Acceptance *Acceptance `json:"acceptance,omitempty"` // of a hand-over
+	// TCPFramework is of rfc6349: TCP throughput against what the path allows.
+	TCPFramework *TCPFramework `json:"rfc6349,omitempty"`
+	// Activation is of y1564: the steps of each service.
+	Activation *Activation `json:"y1564,omitempty"`
 }
 
 // Finding is one answer of a method.

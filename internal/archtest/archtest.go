@@ -59,6 +59,7 @@ var Rooms = []Room{
 	{"internal/render/ntttcplinux", 2, nil, nil, "renderers see results, not each other"},
 	{"internal/render/ntttcpwin", 2, nil, nil, "renderers see results, not each other"},
 	{"internal/render", 3, nil, nil, "the list of outputs"},
+	{"internal/activation", 3, nil, []string{"github.com/goccy/go-yaml"}, "files of service activation tests: strict, with lines in errors"},
 	{"internal/runner", 4, nil, []string{"github.com/oklog/ulid"}, "composition of one test"},
 	{"internal/lab/…", 4, []string{"internal/lab/…"}, []string{"golang.org/x/sys", "github.com/vishvananda", "github.com/goccy/go-yaml"}, "emulated paths"},
 	{"internal/importer", 4, nil, nil, "documents of other programs into runs: pure, on the renderers' own decoders"},

@@ -22,6 +22,8 @@ var commands = []func(*env) *cobra.Command{
 	newMTUCmd,
 	newLoadCmd,
 	newAcceptCmd,
+	newRFC6349Cmd,
+	newY1564Cmd,
 	newServeCmd,
 	newDoctorCmd,
 	newFirewallCmd,

@@ -29,6 +29,8 @@ type Step struct {
 	Volume int64
 	// Round is which of several rounds it belongs to, from 1; 0 = there are none.
 	Round int
+	// With are further tests that run at the same time; the step is over when all are.
+	With []plan.Plan
 }
 
 // Length is how long a step takes, about: pause, warm-up, measured part, and what setting
@@ -43,6 +45,7 @@ type Done struct {
 	Step Step
 	Run  *result.Run
 	Err  *result.Error
+	With []*result.Run // of Step.With, in its order; nil = it could not begin
 }
 
 // Method is what a driver plays. Next returns false when there is nothing more to do.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/method"
@@ -37,7 +38,8 @@ type Outcome struct {
 const between = 300 * time.Millisecond
 
 // Drive plays d until its method has no more steps, its budget is used up, or ctx ends. It
-// keeps what was measured in any case. It starts no goroutine.
+// keeps what was measured in any case. The goroutines of tests that run at the same time are gone
+// when it returns.
 func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 	var out Outcome
 	for {
@@ -64,15 +66,26 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 			out.Err = causeOf(ctx)
 			return out
 		}
-		p := d.Complete(step.Plan)
-		if d.MaxBytes > 0 {
-			p.MaxBytes = left
+		tests := int64(1 + len(step.With))
+		complete := func(p plan.Plan) plan.Plan {
+			p = d.Complete(p)
+			if d.MaxBytes > 0 {
+				p.MaxBytes = max(left/tests, 1)
+			}
+			if d.MaxRate > 0 {
+				p.MaxRate = d.MaxRate / tests
+			}
+			return p
 		}
-		if d.MaxRate > 0 {
-			p.MaxRate = d.MaxRate
+		wait := r.beside(ctx, step, complete)
+		run, err := r.Run(ctx, complete(step.Plan), d.Events)
+		done := method.Done{Step: step, Run: run, Err: asError(err), With: wait()}
+		for _, w := range done.With {
+			if w != nil {
+				w.Label = step.Name
+				out.Moved += moved(w)
+			}
 		}
-		run, err := r.Run(ctx, p, d.Events)
-		done := method.Done{Step: step, Run: run, Err: asError(err)}
 		if run != nil {
 			run.Label = step.Name
 			out.Moved += moved(run)
@@ -85,6 +98,22 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 			out.Err = causeOf(ctx)
 			return out
 		}
+	}
+}
+
+// beside runs the further tests of a step; wait returns what came of them when they are over.
+func (r *Runner) beside(ctx context.Context, step method.Step, complete func(plan.Plan) plan.Plan) (wait func() []*result.Run) {
+	if len(step.With) == 0 {
+		return func() []*result.Run { return nil }
+	}
+	runs := make([]*result.Run, len(step.With))
+	var all sync.WaitGroup
+	for i, p := range step.With {
+		all.Go(func() { runs[i], _ = r.Run(ctx, complete(p), nil) }) // ends with its plan or ctx; what it met is in the Run
+	}
+	return func() []*result.Run {
+		all.Wait()
+		return runs
 	}
 }
 

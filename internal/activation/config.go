@@ -1,0 +1,245 @@
+// Package activation reads what a service activation test by ITU-T Y.1564 is to do: a file
+// with services, their rates and limits (M-1564). Decoding is strict, and every fault is told
+// with its line.
+package activation
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/units"
+)
+
+// text is the file as written.
+type text struct {
+	Profile  string    `yaml:"profile"`  // y1564 (default) or mef
+	Step     string    `yaml:"step"`     // 1s … 60s, default 10s
+	Phase2   string    `yaml:"phase2"`   // default 15m
+	Margin   string    `yaml:"margin"`   // of the policing step, share; default 1%
+	GoOn     bool      `yaml:"go_on"`    // phase 1 goes on after a failed step
+	Services []service `yaml:"services"` // at least one
+}
+
+type service struct {
+	Name      string `yaml:"name"`
+	CIR       string `yaml:"cir"`
+	EIR       string `yaml:"eir"`
+	Frame     int    `yaml:"frame"`     // bytes of an Ethernet frame with check, 64 … 9018; default 1518
+	DSCP      string `yaml:"dscp"`      // number or name
+	Direction string `yaml:"direction"` // up, down, both (default)
+	Policing  bool   `yaml:"policing"`
+	Limits    limits `yaml:"limits"`
+}
+
+type limits struct {
+	FLR   string `yaml:"flr"`
+	FTD   string `yaml:"ftd"`
+	FDV   string `yaml:"fdv"`
+	Avail string `yaml:"avail"`
+}
+
+// Defaults of a file.
+const (
+	defaultStep   = 10 * time.Second
+	defaultPhase2 = 15 * time.Minute
+	defaultMargin = 0.01
+	defaultFrame  = 1518
+	maxServices   = 16
+)
+
+// Parse reads a file; name names it in errors, which are joined and each begin with "name:line: ".
+func Parse(name string, data []byte) (method.Activation, error) {
+	var out method.Activation
+	var t text
+	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&t); err != nil {
+		return out, syntax(name, err)
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return out, syntax(name, err)
+	}
+	r := &reader{name: name, file: file}
+	out = method.Activation{
+		MEF:    t.Profile == "mef",
+		Step:   r.duration("$.step", t.Step, defaultStep, time.Second, time.Minute),
+		Phase2: r.duration("$.phase2", t.Phase2, defaultPhase2, time.Second, 24*time.Hour),
+		Margin: r.share("$.margin", t.Margin, defaultMargin),
+		GoOn:   t.GoOn,
+	}
+	if t.Profile != "" && t.Profile != "mef" && t.Profile != "y1564" {
+		r.fail("$.profile", "profile %q: there are y1564 and mef", t.Profile)
+	}
+	switch n := len(t.Services); {
+	case n == 0:
+		r.fail("$.services", "services: there is none")
+	case n > maxServices:
+		r.fail("$.services", "services: %d; at most %d", n, maxServices)
+	}
+	seen := map[string]bool{}
+	for i := range t.Services {
+		s := r.service(fmt.Sprintf("$.services[%d]", i), &t.Services[i])
+		if seen[s.Name] {
+			r.fail(fmt.Sprintf("$.services[%d].name", i), "name %q: there is another service of that name", s.Name)
+		}
+		seen[s.Name] = true
+		out.Services = append(out.Services, s)
+	}
+	return out, errors.Join(r.errs...)
+}
+
+func syntax(name string, err error) error {
+	var e yaml.Error
+	if errors.As(err, &e) && e.GetToken() != nil {
+		return fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, strings.TrimSpace(e.GetMessage()))
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// reader collects faults.
+type reader struct {
+	name string
+	file *ast.File
+	errs []error
+}
+
+// fail notes a fault at path, or the nearest thing above it that is written.
+func (r *reader) fail(path, format string, args ...any) {
+	line := 1
+	for at := path; at != "$" && at != ""; at = parent(at) {
+		p, err := yaml.PathString(at)
+		if err != nil {
+			break
+		}
+		if node, err := p.FilterFile(r.file); err == nil && node != nil && node.GetToken() != nil {
+			line = node.GetToken().Position.Line
+			break
+		}
+	}
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.name, line, fmt.Sprintf(format, args...)))
+}
+
+func parent(path string) string {
+	i := strings.LastIndexAny(path, ".[")
+	if i <= 0 {
+		return "$"
+	}
+	return path[:i]
+}
+
+func (r *reader) service(path string, s *service) method.Service {
+	out := method.Service{Name: s.Name, Frame: s.Frame, Policing: s.Policing, Direction: plan.Direction(s.Direction)}
+	if s.Name == "" || strings.ContainsAny(s.Name, " \t/") {
+		r.fail(path+".name", "name %q: a word without blanks", s.Name)
+	}
+	if out.Frame == 0 {
+		out.Frame = defaultFrame
+	}
+	if out.Frame < 90 || out.Frame > 9018 {
+		r.fail(path+".frame", "frame %d: must be 90 … 9018 bytes (the datagrams carry 44 bytes of figures)", s.Frame)
+	}
+	switch out.Direction {
+	case "":
+		out.Direction = plan.Both
+	case plan.Up, plan.Down, plan.Both:
+	default:
+		r.fail(path+".direction", "direction %q: must be up, down or both", s.Direction)
+	}
+	out.CIR = r.rate(path+".cir", s.CIR, true)
+	out.EIR = r.rate(path+".eir", s.EIR, false)
+	if s.DSCP != "" {
+		code, ok := codePoint(s.DSCP)
+		if !ok {
+			r.fail(path+".dscp", "dscp %q: 0 … 63, or a name such as ef, af41, cs1", s.DSCP)
+		}
+		out.TOS = code << 2
+	}
+	out.Limits = method.ServiceLimits{
+		FLR: r.share(path+".limits.flr", s.Limits.FLR, -1), Avail: r.share(path+".limits.avail", s.Limits.Avail, -1),
+		FTD: r.seconds(path+".limits.ftd", s.Limits.FTD), FDV: r.seconds(path+".limits.fdv", s.Limits.FDV),
+	}
+	return out
+}
+
+// codePoint reads a DSCP: a number, or a name of RFC 2474 (cs), 2597 (af), 3246 (ef) or 5865 (va).
+func codePoint(s string) (code int, ok bool) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	if n, err := strconv.Atoi(s); err == nil {
+		return n, n >= 0 && n < 64
+	}
+	switch {
+	case s == "be" || s == "default":
+		return 0, true
+	case s == "ef":
+		return 46, true
+	case s == "va":
+		return 44, true
+	case len(s) == 3 && s[:2] == "cs" && s[2] >= '0' && s[2] <= '7':
+		return int(s[2]-'0') << 3, true
+	case len(s) == 4 && s[:2] == "af" && s[2] >= '1' && s[2] <= '4' && s[3] >= '1' && s[3] <= '3':
+		return int(s[2]-'0')<<3 | int(s[3]-'0')<<1, true
+	}
+	return 0, false
+}
+
+func (r *reader) rate(path, s string, needed bool) float64 {
+	if s == "" {
+		if needed {
+			r.fail(path, "%s is missing", path[strings.LastIndexByte(path, '.')+1:])
+		}
+		return 0
+	}
+	v, err := units.ParseRate(s)
+	if err != nil || v <= 0 {
+		r.fail(path, "%s %q: a rate such as 10M", path[strings.LastIndexByte(path, '.')+1:], s)
+	}
+	return float64(v)
+}
+
+func (r *reader) duration(path, s string, def, least, most time.Duration) time.Duration {
+	if s == "" {
+		return def
+	}
+	d, err := units.ParseDuration(s)
+	if err != nil || d < least || d > most {
+		r.fail(path, "%s %q: a time from %s to %s", path[2:], s, units.FormatDuration(least), units.FormatDuration(most))
+	}
+	return d
+}
+
+// seconds reads a limit in time; -1 = none.
+func (r *reader) seconds(path, s string) float64 {
+	if s == "" {
+		return -1
+	}
+	d, err := units.ParseDuration(s)
+	if last := s[len(s)-1]; err != nil || d <= 0 || last >= '0' && last <= '9' { // 10 alone would be 10 s, and ms are meant
+		r.fail(path, "%s %q: a time such as 10ms", path[strings.LastIndexByte(path, '.')+1:], s)
+	}
+	return d.Seconds()
+}
+
+// share reads a ratio: 0.001, 1e-3 or 0.1 %.
+func (r *reader) share(path, s string, def float64) float64 {
+	if s == "" {
+		return def
+	}
+	word, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		r.fail(path, "%s %q: a share such as 0.1%% or 1e-3", path[strings.LastIndexByte(path, '.')+1:], s)
+	}
+	return v
+}
