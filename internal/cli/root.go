@@ -56,7 +56,7 @@ Called as "iperf3" or "ntttcp" (or as "fullbore iperf3 â€¦", "fullbore ntttcp â€
 is a drop-in for that program.`
 
 const rootExample = `  fullbore diagnose self             try it on this machine
-  fullbore serve                     answer iperf3 and fullbore clients
+  fullbore serve                     answer iperf3, NTTTCP and fullbore clients
   fullbore diagnose HOST             what limits this path? (fullbore HOST: in 15 s)
   fullbore test HOST                 up, then down, 10 s each
   fullbore test HOST --down -P 8     eight streams from HOST to here
