@@ -382,7 +382,7 @@ func (e *env) runSweep(ctx context.Context, o *sweepOptions, host string) error 
 		long += s.Length() * time.Duration(rounds.most())
 	}
 	job := methodJob{
-		kind: "sweep", host: host, method: m, possible: possible, ownRounds: true, row: sweepRow,
+		kind: "sweep", host: host, method: m, possible: possible, times: rounds.most(), ownRounds: true, row: sweepRow,
 		head:   fmt.Sprintf("%s %s, %s, %s in random order (seed %d), about %s or half as much again", sweepHead[o.axis], o.direction, hostWords(host), rounds.words(), seed, units.FormatDuration(long.Round(time.Second))),
 		volume: sweepVolume(pathTo(ctx, hostOf(host), o.family()).speed, o, long, len(possible)*rounds.most()),
 		fill: func(rep *result.Report, history []method.Done) {
@@ -436,7 +436,7 @@ func sweepVolume(speed int64, o *sweepOptions, long time.Duration, steps int) st
 		bps, at = float64(speed), fmt.Sprintf("at the speed of this host's link (%s): up to ", units.BitRate(speed))
 	}
 	moving := long - time.Duration(steps)*(o.pause+300*time.Millisecond)
-	return "Traffic " + at + units.ByteSize(bps/8*moving.Seconds()).String() + " for the first settings" + more
+	return "Traffic: " + at + units.ByteSize(bps/8*moving.Seconds()).String() + " for the first settings" + more
 }
 
 // sizeKind is of figures in bytes.

@@ -75,6 +75,8 @@ type methodJob struct {
 	method method.Method
 	// possible are the steps for --dry-run, in order; which of them are made may depend on what is found.
 	possible []method.Step
+	// times is how often each of them is made; 0 = once.
+	times int
 	// complete puts the command's own options into a step's plan, after the common ones; nil = none.
 	complete func(plan.Plan) plan.Plan
 	// row prints a finished step; nil = the table of stages (title, rate, change, lost, delay).
@@ -383,6 +385,10 @@ func (job *methodJob) dry(w io.Writer) {
 	for _, s := range job.possible {
 		total += s.Length()
 		fmt.Fprintf(w, "  %-34s %6s   %s\n", s.Title, units.FormatDuration(s.Plan.Omit+s.Plan.Duration), s.Why)
+	}
+	if job.times > 1 {
+		total *= time.Duration(job.times)
+		fmt.Fprintf(w, "\nEach of them %d times.\n", job.times)
 	}
 	if len(job.possible) > 0 {
 		fmt.Fprintf(w, "\nAt most about %s in all.\n", units.FormatDuration(total.Round(time.Second)))

@@ -81,7 +81,7 @@ func (job *methodJob) inRounds(f *roundsFlag) error {
 		}
 		return 0, false
 	}
-	job.method = again
+	job.method, job.times = again, f.most()
 	job.head += ", " + f.words()
 	job.volume += " Each round moves that much."
 	job.fill = func(rep *result.Report, history []method.Done) { once.fillRounds(rep, again, history, f.auto) }
