@@ -28,6 +28,12 @@ var families = []struct{ name, prefixes string }{
 	{"Limits, classes, ways and hosts", "busy,class,competing,cpu,cross,ecmp,firewall,half,lag,policer,shaper"},
 	{"NTTTCP", "ntttcp"},
 	{"Datagrams", "udp"},
+	{"Acceptance", "accept"},
+	{"Sweeps", "sweep"},
+	{"Loss-free rates, capacity, models", "ndr,capacity,model,rfc2544"},
+	{"Delay under load, packet sizes", "load,mtu"},
+	{"Standards", "rfc6349,y1564"},
+	{"Soak", "soak"},
 }
 
 // others is the family of what fits into none.
