@@ -130,7 +130,10 @@ func reportOf(l *loaded) *result.Report {
 // showPlain prints the text for people, with a head that says what it is.
 func (e *env) showPlain(l *loaded) error {
 	r := &l.Record
-	head := r.Started.Local().Format("2006-01-02 15:04:05") + "  " + whatOf(r)
+	head := whatOf(r)
+	if !r.Started.IsZero() { // a file need not say it
+		head = r.Started.Local().Format("2006-01-02 15:04:05") + "  " + head
+	}
 	if r.Host != "" {
 		head += " to " + r.Host
 	}

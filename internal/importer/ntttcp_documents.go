@@ -62,7 +62,7 @@ func parseXML(data []byte) ([]*node, error) {
 func decodeXML(data []byte) ([]Document, error) {
 	tops, err := parseXML(data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; %w", ErrUnknown, err)
 	}
 	var out []Document
 	for _, top := range tops {

@@ -16,9 +16,7 @@ import (
 const (
 	originICMP, originICMP6       = 2, 3
 	icmpExceeded, icmpUnreachable = 11, 3
-	icmpPort                      = 3
 	icmp6Exceeded, icmp6Unreach   = 3, 1
-	icmp6Port                     = 4
 	extendedErrLen                = 16 // struct sock_extended_err; the offender's address follows
 )
 
@@ -97,7 +95,7 @@ func sendEmpty(fd int, to netip.Addr, port int) error {
 }
 
 // hopAnswer reads one message of the error queue: which distance it is of, who sent it, and whether
-// that was the host itself. ok is false when the queue is empty.
+// the way ends there: at the host itself, or at who knows no further way. ok is false when the queue is empty.
 func hopAnswer(fd int) (ttl int, from netip.Addr, host, ok bool) {
 	var data [64]byte
 	var control [512]byte
@@ -128,16 +126,16 @@ func hopMessage(d []byte) (from netip.Addr, host, ok bool) {
 	if len(d) < extendedErrLen+8 {
 		return from, false, false
 	}
-	origin, kind, code := d[4], d[5], d[6]
+	origin, kind := d[4], d[5]
 	addr := d[extendedErrLen:]
 	switch {
 	case origin == originICMP && binary.NativeEndian.Uint16(addr) == unix.AF_INET:
 		from = netip.AddrFrom4([4]byte(addr[4:8]))
-		host = kind == icmpUnreachable && code == icmpPort
+		host = kind == icmpUnreachable
 		return from, host, host || kind == icmpExceeded
 	case origin == originICMP6 && binary.NativeEndian.Uint16(addr) == unix.AF_INET6 && len(addr) >= 24:
 		from = netip.AddrFrom16([16]byte(addr[8:24])).Unmap()
-		host = kind == icmp6Unreach && code == icmp6Port
+		host = kind == icmp6Unreach
 		return from, host, host || kind == icmp6Exceeded
 	}
 	return from, false, false

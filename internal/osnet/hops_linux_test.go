@@ -11,8 +11,7 @@ import (
 
 func TestHops(t *testing.T) {
 	n := newNetwork(t)
-	// The peer is a router to 10.78.0.0/16, which it does not know, and of fd78::/16.
-	run(t, "ip", "route", "add", "10.78.0.0/16", "via", "10.77.0.2")
+	// The peer is a router that does not know fd78::/16.
 	run(t, "ip", "-6", "route", "add", "fd78::/16", "via", "fd77::2")
 	n.peer(func() {
 		writeSysctl(t, "net.ipv4.ip_forward", "1")
@@ -22,6 +21,9 @@ func TestHops(t *testing.T) {
 		run(t, "ip", "addr", "add", "10.79.0.1/32", "dev", "lo")
 	})
 	run(t, "ip", "route", "add", "10.79.0.1/32", "via", "10.77.0.2")
+	// What goes to 10.76.0.0/16 comes back here, where it ends: only the router answers.
+	run(t, "ip", "route", "add", "10.76.0.0/16", "via", "10.77.0.2")
+	n.peer(func() { run(t, "ip", "route", "add", "10.76.0.0/16", "via", "10.77.0.1") })
 	same := func(a, b netip.Addr) bool { return a == b }
 	for _, c := range []struct {
 		to   string
@@ -29,7 +31,7 @@ func TestHops(t *testing.T) {
 	}{
 		{"10.77.0.2", []Hop{{1, netip.MustParseAddr("10.77.0.2")}}},
 		{"10.79.0.1", []Hop{{1, netip.MustParseAddr("10.79.0.1")}}},
-		{"10.78.0.9", []Hop{{1, netip.MustParseAddr("10.77.0.2")}}}, // and no further
+		{"10.76.0.9", []Hop{{1, netip.MustParseAddr("10.77.0.2")}}}, // time exceeded, then silence
 		{"fd77::2", []Hop{{1, netip.MustParseAddr("fd77::2")}}},
 		{"fd78::9", []Hop{{1, netip.MustParseAddr("fd77::2")}}},
 		{"127.0.0.1", []Hop{{1, netip.MustParseAddr("127.0.0.1")}}},
