@@ -143,6 +143,9 @@ func (s *soaking) run(ctx context.Context) error {
 		e.printError(err)
 		return &codeError{code: exitCode(err)}
 	}
+	if s.offset == 0 { // the soak's clock begins now, behind the hello
+		h.Started = result.Now(e.Now())
+	}
 	if err := s.begin(); err != nil {
 		return err
 	}

@@ -309,15 +309,19 @@ func shiftsOf(rel []float64, step float64) []result.SoakShift {
 		cuts = slices.Delete(cuts, weak, weak+1)
 		levelsBetween(x, cuts)
 	}
-	alarms := stats.CUSUM(stats.RobustZ(x))
 	for i, c := range cuts {
 		s := result.SoakShift{Before: c.Before, After: c.After, P: c.P, Stays: true}
 		if c.Before > 0 {
 			s.Ratio = c.After / c.Before
 		}
-		for _, a := range alarms {
-			s.Alarm = s.Alarm || a.Up == (c.After > c.Before) && a.At >= c.At-1 && a.From <= c.At+2
+		from, to := 0, len(x)
+		if i > 0 {
+			from = cuts[i-1].At
 		}
+		if i+1 < len(cuts) {
+			to = cuts[i+1].At
+		}
+		s.Alarm = alarms(x[from:c.At], x[c.At:to])
 		for _, later := range cuts[i+1:] {
 			if math.Abs(later.After-c.Before) < math.Abs(c.After-c.Before)/2 {
 				s.Stays = false
@@ -327,6 +331,20 @@ func shiftsOf(rel []float64, step float64) []result.SoakShift {
 		out = append(out, s)
 	}
 	return out
+}
+
+// alarms reports that a CUSUM that knows the level and the spread before a change alarms behind it.
+func alarms(before, after []float64) bool {
+	m, _ := stats.Median(before)
+	spread, _ := stats.MAD(before)
+	spread = max(spread, 1e-6*math.Abs(m)) / 0.6745
+	z := make([]float64, len(after))
+	for i, v := range after {
+		if spread > 0 {
+			z[i] = (v - m) / spread
+		}
+	}
+	return len(stats.CUSUM(z)) > 0
 }
 
 // change is by what share of the larger the smaller is less.

@@ -44,6 +44,7 @@ type page struct {
 	Hosts    *hostTable
 	Notices  []noticeView
 	Plots    []plot
+	Tables   []table
 	Stages   []stageView
 	Reasoned bool // stages say what they ruled in and out
 }
@@ -127,11 +128,14 @@ func pageOf(rep *result.Report) *page {
 	p.Tiles = tiles(rep)
 	p.Hosts = compare(rep)
 	p.Notices = notices(rep)
-	p.Stages = stages(rep)
+	if rep.Soak == nil { // its runs have no rows: the record has them
+		p.Stages = stages(rep)
+	}
 	for i := range p.Stages {
 		p.Reasoned = p.Reasoned || p.Stages[i].Showed != ""
 	}
-	p.Plots = append(p.Plots, sweepPlots(rep)...)
+	p.Plots = append(append(p.Plots, sweepPlots(rep)...), soakPlots(rep)...)
+	p.Tables = append(p.Tables, soakTables(rep)...)
 	for _, f := range []func(*result.Report) *plot{roundsPlot, knee, windows, delays, curve, heat} {
 		if x := f(rep); x != nil {
 			p.Plots = append(p.Plots, *x)
@@ -145,7 +149,7 @@ func titleOf(rep *result.Report, inputs string) string {
 	if to == "" && len(rep.Runs) > 0 {
 		to = endName(rep, rep.Runs[0].End.Other())
 	}
-	what := map[string]string{"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ", "sweep": "Sweep of the path to "}[rep.Kind]
+	what := map[string]string{"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ", "sweep": "Sweep of the path to ", "soak": "Soak of the path to "}[rep.Kind]
 	if what == "" {
 		what = "Report on the path to "
 	}

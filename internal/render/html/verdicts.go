@@ -199,6 +199,9 @@ func reach(rep *result.Report) *plot {
 
 // tiles are the figures that belong to the answer.
 func tiles(rep *result.Report) (out []tile) {
+	if rep.Soak != nil {
+		return soakTiles(rep.Soak)
+	}
 	if len(rep.Verdicts) > 0 {
 		if v := &rep.Verdicts[0]; v.Measured != nil {
 			out = append(out, tile{"measured", svg.BitRate.Format(*v.Measured), directionWord(v.Direction)})
