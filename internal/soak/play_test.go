@@ -38,9 +38,12 @@ func within(list [][2]float64, t float64) bool {
 func (p *path) t() float64 { return time.Since(p.began).Seconds() }
 
 func (p *path) reach(ctx context.Context) error {
-	if within(p.out, p.t()) {
-		<-ctx.Done()
-		return ctx.Err()
+	for within(p.out, p.t()) { // a SYN is sent again after a second
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
 	}
 	time.Sleep(5 * time.Millisecond)
 	if within(p.down, p.t()) {

@@ -238,7 +238,7 @@ func (t *play) question(ctx context.Context, asked func(unanswered int)) (back f
 			select {
 			case a := <-answers:
 				if a.err == nil {
-					return a.at, why, a.n, true
+					return a.at + repeated(t.now()-a.at), why, a.n, true
 				}
 				if errors.Is(a.err, syscall.ECONNREFUSED) {
 					why = "refused"
@@ -250,6 +250,14 @@ func (t *play) question(ctx context.Context, asked func(unanswered int)) (back f
 			}
 		}
 	}
+}
+
+// repeated is how long after the question its repetition was put that was answered after took s: a
+// system sends a SYN again after whole seconds (1, 3, 7 s by RFC 6298; Linux since 6.5 each second at
+// first), and when the path comes back that may be sooner than the next question.
+func repeated(took float64) float64 {
+	const early = 0.02 // timers are not that exact
+	return math.Floor(took + early)
 }
 
 // hostMeans gathers the host's samples between two lines.
