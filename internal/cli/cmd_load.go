@@ -62,6 +62,7 @@ func newLoadCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")
 	f.VarP(durationFlag{&o.Time}, "time", "t", "length of each load (default 10s)")
+	f.Var(durationFlag{&o.Idle}, "idle", "how long the empty path is looked at, before and after (default 5s)")
 	f.IntVarP(&o.Load.Streams, "streams", "P", 4, "connections of the load, each direction")
 	f.StringVarP(&o.plan.Congestion, "cc", "C", "", "congestion control of the load (default: the systems' own)")
 	cmd.MarkFlagsMutuallyExclusive("up", "down")
@@ -72,10 +73,12 @@ func (e *env) runLoad(ctx context.Context, o *loadOptions, host string) error {
 	if o.Load.Streams < 1 || o.Load.Streams > plan.MaxStreams {
 		return usagef("--streams %d: must be 1…%d", o.Load.Streams, plan.MaxStreams)
 	}
-	o.Idle = 5 * time.Second
-	each := 10 * time.Second
+	rest, each := 5*time.Second, 10*time.Second
 	if o.quick {
-		o.Idle, each = 2*time.Second, 5*time.Second
+		rest, each = 2*time.Second, 5*time.Second
+	}
+	if o.Idle == 0 {
+		o.Idle = rest
 	}
 	if o.Time == 0 {
 		o.Time = each

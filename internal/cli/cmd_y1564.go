@@ -53,8 +53,8 @@ packets in the service's class; which, is said. Time stamps are made in software
 HOST runs "fullbore serve"; with an iperf3 server delay is not known (those limits make a
 step inconclusive), and phase 2 needs one service only. HOST may be "self".
 
-Traffic: what the services' rates make: --dry-run says how much. --quick: steps of 1 s and
-phase 2 of 3 s (marked in the report). Exit codes: 0 passed, 1 failed, 2 inconclusive.`
+Traffic: what the services' rates make: --dry-run says how much. --quick: steps of half a
+second and phase 2 of 2 s (marked in the report). Exit codes: 0 passed, 1 failed, 2 inconclusive.`
 
 const activateExample = `  fullbore y1564 services.yaml 192.0.2.2
   fullbore y1564 services.yaml --check-config
@@ -78,7 +78,7 @@ func newY1564Cmd(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addFlags(cmd)
-	f.BoolVar(&o.quick, "quick", false, "steps of 1 s, phase 2 of 3 s")
+	f.BoolVar(&o.quick, "quick", false, "steps of half a second, phase 2 of 2 s")
 	f.BoolVar(&o.check, "check-config", false, "only read the file: exit code 0, or 3 with its faults")
 	f.BoolVar(&o.goOn, "go-on", false, "go on with a service's steps after one failed")
 	return cmd
@@ -100,7 +100,7 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 	}
 	a.GoOn = a.GoOn || o.goOn
 	if o.quick {
-		a.Step, a.Phase2, a.Short = time.Second, 3*time.Second, true
+		a.Step, a.Phase2, a.Short = 500*time.Millisecond, 2*time.Second, true
 	}
 	steps, moves := a.All()
 	failed := false
@@ -167,7 +167,7 @@ func fillActivation(rep *result.Report, a *method.Activation) (failed bool) {
 		rep.Notices = append(rep.Notices, result.Notice{Code: "ftd-unknown", End: result.Server, Level: result.Warn, Text: "frame transfer delay is not known: the other end answers no probes (fullbore serve there would)"})
 	}
 	if rep.Activation.Short {
-		rep.Notices = append(rep.Notices, result.Notice{Code: "short-tests", Level: result.Info, Text: "a trial: steps of 1 s and a second phase of 3 s are no service activation"})
+		rep.Notices = append(rep.Notices, result.Notice{Code: "short-tests", Level: result.Info, Text: "a trial: steps of half a second and a second phase of 2 s are no service activation"})
 	}
 	return failed
 }

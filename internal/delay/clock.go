@@ -109,13 +109,26 @@ func (e *Estimate) Check(leastDelay int64) {
 	}
 }
 
+// Prefer puts an offset that the operating systems' time services stand for, right within bound,
+// in the place of e's, where it is closer (M-CLOCK 5). It reports whether it did: not when the two
+// contradict each other, for then one of the services is wrong, and the exchanges are seen.
+func (e *Estimate) Prefer(offset, bound int64) bool {
+	own := e.BoundAt(e.Until)
+	apart := offset - e.OffsetAt(e.Until)
+	if bound <= 0 || bound >= own || apart > own+bound || apart < -own-bound {
+		return false
+	}
+	e.Offset, e.Ref, e.Bound, e.Skew, e.Corrected = offset, e.Until, bound, 0, true
+	return true
+}
+
 // Clock returns e for the result, with the bound of the last exchange, the widest.
 func (e Estimate) Clock() *result.Clock {
 	c := &result.Clock{
 		Source: "exchange", OffsetS: float64(e.Offset) / 1e9, BoundS: float64(e.BoundAt(e.Until)) / 1e9,
 		Exchanges: e.Exchanges, Causal: e.Causal,
 	}
-	if e.Corrected {
+	if e.Corrected && e.Skew != 0 {
 		ppm := e.Skew * 1e6
 		c.SkewPPM = &ppm
 	}

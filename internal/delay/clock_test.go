@@ -217,3 +217,27 @@ func TestOneWay(t *testing.T) {
 		t.Errorf("of nothing: %+v", w)
 	}
 }
+
+// What time services stand for is taken where it is closer, and where the exchanges do not
+// contradict it (M-CLOCK 5).
+func TestPrefer(t *testing.T) {
+	for name, c := range map[string]struct {
+		offset, bound int64
+		want          bool
+	}{
+		"closer":              {1100, 50, true},
+		"not closer":          {1000, 500, false},
+		"contradicted":        {1700, 50, false},
+		"at the edge":         {1450, 50, true},
+		"below, contradicted": {400, 50, false},
+		"no bound":            {1000, 0, false},
+	} {
+		e := Estimate{Offset: 1000, Bound: 400, Until: 5000, Corrected: true, Causal: true}
+		if got := e.Prefer(c.offset, c.bound); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if c.want && (e.OffsetAt(9000) != c.offset || e.BoundAt(9000) != c.bound || e.Clock().SkewPPM != nil) {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}

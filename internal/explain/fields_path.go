@@ -73,7 +73,7 @@ var pathFields = []Topic{
 
 	{Word: "y1564", In: []string{"Report"}, Text: "Of y1564: the steps of each service.", Source: "M-1564 (ITU-T Y.1564)"},
 	{Word: "mef", In: []string{"Activation"}, Text: "Judged by the MEF's figures: mean delay, and the change from frame to frame in place of FDV.", Source: "MEF 48"},
-	{Word: "shortened", In: []string{"Activation"}, Text: "--quick: steps of 1 s and a second phase of 3 s, a trial."},
+	{Word: "shortened", In: []string{"Activation"}, Text: "--quick: steps of half a second and a second phase of 2 s, a trial."},
 	{Word: "delay_basis", In: []string{"Activation"}, Text: "What FTD is: \"one-way\", \"half-round-trip\" (of small packets in the service's class), or \"\" where nothing answers probes."},
 	{Word: "software_times", In: []string{"Activation"}, Text: "Time stamps are made in software, so delay and variation have the hosts' floor (tens of µs) in them."},
 	{Word: "activation", In: []string{"Activation"}, Text: "One entry for each service, step and direction, in order."},

@@ -146,6 +146,11 @@ type Times struct {
 type Clock struct {
 	Mono int64 `json:"mono_ns"`
 	Wall int64 `json:"wall_ns"`
+	// RealOffset is what to add to the times in probes' answers to get this end's time of day, ns;
+	// Synced says that a time service keeps that, MaxError within what, s. nil = not known.
+	RealOffset *int64   `json:"real_offset_ns,omitempty"`
+	Synced     *bool    `json:"synchronised,omitempty"`
+	MaxError   *float64 `json:"max_error_s,omitempty"`
 }
 
 // clockStart is the zero of Clock.Mono: a constant of the process.

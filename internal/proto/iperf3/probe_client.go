@@ -284,6 +284,7 @@ func (r *clientRun) newLane(ctx context.Context, d time.Duration, lane int) (*ec
 		Conn:  pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d,
 		Kind: kind, Class: class, Lane: uint8(lane),
 		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
+		Kept: r.kept(),
 	})
 	if err != nil {
 		_ = pc.Close()

@@ -538,7 +538,7 @@ func (t *session) answerHello() ([]byte, error) {
 	}
 	h := ext.ServerHello{
 		V: ext.Version, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
-		Clock: ext.ReadClock(t.s.now()), Host: t.facts(), Overlap: t.others,
+		Clock: syncedClock(t.s.now()), Host: t.facts(), Overlap: t.others,
 		SameHost: probe.HostMark(t.nonce), SeenAs: ext.Address(t.ctl.nc.RemoteAddr()),
 	}
 	if t.trusts() {

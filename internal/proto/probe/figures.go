@@ -8,6 +8,7 @@ import (
 // figures is what the answers of one probe stream add up to, in bounded memory.
 type figures struct {
 	sameHost   bool
+	kept       *Kept
 	answered   int64
 	duplicates int64
 	late       int64  // answers to requests that were forgotten, or never sent
@@ -22,8 +23,15 @@ type figures struct {
 	clock    clockSet
 }
 
-func newFigures(sameHost bool) *figures {
-	return &figures{sameHost: sameHost, kernel: true, up: delay.NewMeter(0), down: delay.NewMeter(0)}
+// Kept is how the other end's clock relates to this one's when both hosts' times of day are kept by
+// time services.
+type Kept struct {
+	Offset int64 // the other less this one's, both monotonic, ns
+	Bound  int64 // Offset is right within it, ns, as both systems say
+}
+
+func newFigures(sameHost bool, kept *Kept) *figures {
+	return &figures{sameHost: sameHost, kept: kept, kernel: true, up: delay.NewMeter(0), down: delay.NewMeter(0)}
 }
 
 // add takes the first answer to the request sent at t1, which arrived at t4.
@@ -89,6 +97,10 @@ func (f *figures) oneWay(out *result.Probes) {
 		out.Up, out.Down = &up, &down
 		return
 	}
+	source := "exchange"
+	if f.kept != nil && est.Prefer(f.kept.Offset, f.kept.Bound) {
+		source = "ntp"
+	}
 	up := f.up.OneWay(func(sent, _ int64) int64 { return est.OffsetAt(sent) })
 	down := f.down.OneWay(func(_, received int64) int64 { return -est.OffsetAt(received) })
 	for _, w := range []result.OneWay{up, down} {
@@ -97,6 +109,7 @@ func (f *figures) oneWay(out *result.Probes) {
 		}
 	}
 	out.Up, out.Down, out.Clock = &up, &down, est.Clock()
+	out.Clock.Source = source
 	f.bound(out)
 }
 

@@ -46,6 +46,8 @@ type Config struct {
 	Now func() int64
 	// SameHost: both ends read the same clock.
 	SameHost bool
+	// Kept is what time services make of the two clocks; nil = one end's is not kept, or not told.
+	Kept *Kept
 	// Heard gets the round trip of each answer, ns, and, where the other end tells, what of the
 	// test's datagrams has arrived there (told). It is called by the receiver: it must not block.
 	// nil = nobody, and the other end is not asked.
@@ -111,7 +113,7 @@ func New(c Config) (*Prober, error) {
 	for room < want {
 		room *= 2
 	}
-	return &Prober{c: c, signer: NewSigner(c.Nonce), over: make(chan struct{}), f: newFigures(c.SameHost), ring: make([]outgoing, room)}, nil
+	return &Prober{c: c, signer: NewSigner(c.Nonce), over: make(chan struct{}), f: newFigures(c.SameHost, c.Kept), ring: make([]outgoing, room)}, nil
 }
 
 // Stop ends the requests as if Duration were over. It may be called by any goroutine.

@@ -433,7 +433,7 @@ func TestProberStrangers(t *testing.T) {
 // A reflector whose times make no sense costs its delays, not the counts.
 func TestProberOddTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFigures(false)
+		f := newFigures(false, nil)
 		for i, a := range []Answer{
 			{Received: 10, Sent: 5},                          // sent before it came
 			{Received: 0, Sent: int64(time.Hour)},            // took longer than the whole
