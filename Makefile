@@ -4,6 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.
 LDFLAGS  = -s -w -X github.com/fullbore-net/fullbore/internal/cli.Version=$(VERSION)
 TOOLS    = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 60s
+JOBS    ?= 1# scenarios of `make truth` at a time; two cores that nobody else uses bear 2
 export GOFLAGS = -buildvcs=false
 # SQLite is Go code made from C: optimising it takes minutes for each system and mode, and what is tested here is ours.
 QUICK    = GOFLAGS="$(GOFLAGS) -gcflags=modernc.org/...=-N"
@@ -57,7 +58,7 @@ bench: build ## pairs against each peer binary that is found; table into docs/be
 # A program without a version of its own: what was played stays valid until the code changes. It goes on where it was stopped.
 truth: ## every lab scenario live, in fit runs; table into docs/verdicts.md (root)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/truth/fullbore ./cmd/fullbore
-	$(GO) run ./test/truth -fullbore bin/truth/fullbore -out docs/verdicts.md
+	$(GO) run ./test/truth -fullbore bin/truth/fullbore -out docs/verdicts.md -jobs $(JOBS)
 
 generate: ## docs that come from tables: compat, schema, man pages
 	$(GO) test ./internal/cli/compat/... -update

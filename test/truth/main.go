@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
 )
@@ -31,6 +30,7 @@ type options struct {
 	fullbore, dir, out, state string
 	only                      string // patterns of the scenario files' names, separated by commas
 	plays                     int    // fit plays of each
+	jobs                      int    // scenarios at the same time
 	keep                      string // folder for what the clients of fit plays printed
 	table                     bool   // write the table and play nothing
 }
@@ -43,6 +43,7 @@ func main() {
 	flag.StringVar(&o.state, "state", "bin/truth.json", "where to go on")
 	flag.StringVar(&o.only, "only", "*", "play the scenarios whose name is like one of these (shell patterns, separated by commas)")
 	flag.IntVar(&o.plays, "plays", wanted, "fit plays of each; fewer than 3 prove nothing")
+	flag.IntVar(&o.jobs, "jobs", 1, "scenarios that are played at the same time: two cores that nobody else uses bear two")
 	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
 	flag.BoolVar(&o.table, "table", false, "only write the table from what is known")
 	flag.Parse()
@@ -81,23 +82,9 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	if o.table {
 		chosen = nil
 	}
-	for i, f := range chosen {
-		e := s.of(f)
-		for round := e.rounds() + 1; !e.done(o.plays) && ctx.Err() == nil; round++ {
-			_, _ = fmt.Fprintf(w, "[%d/%d] %s, round %d of %d\n", i+1, len(chosen), f.key, round, o.plays)
-			began := time.Now()
-			outcome, err := lab.RunFile(ctx, f.path, lab.RunOptions{Fullbore: o.fullbore}, w)
-			if ctx.Err() != nil {
-				break // what was not finished counts for nothing, and is played again
-			}
-			if err != nil {
-				return errors.Join(err, save())
-			}
-			e.count(f.scenario, outcome, time.Since(began))
-			if err := errors.Join(save(), keep(o.keep, f.key, e, outcome)); err != nil {
-				return err
-			}
-		}
+	p := player{options: o, state: s, save: save, total: len(chosen), out: w}
+	if err := p.all(ctx, chosen); err != nil {
+		return err
 	}
 	if err := save(); err != nil {
 		return err
