@@ -175,6 +175,8 @@ func partText(s *method.Sweep, a *method.SweepAnswer) string {
 			text += fmt.Sprintf(" with a window of %s", units.ByteSize(s.Base.Window).IEC())
 		}
 		switch best := bestOf(a.Points); {
+		case len(a.Points) == 1:
+			text += ", the only number that was measured"
 		case int64(best.X) == a.Recommended && a.Knee.Reached:
 			text += ", more streams gain nothing"
 		case int64(best.X) == a.Recommended:

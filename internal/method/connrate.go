@@ -119,7 +119,7 @@ func (c ConnRate) blame(out *result.ConnRate, s *result.ConnRateStep) {
 		why   string
 	}{
 		"refused":     {result.Server, "the other end refused them: nobody listens there, a filter rejects them, or its queue of new connections overflows and it is set to abort (tcp_abort_on_overflow)"},
-		"reset":       {result.Server, "the other end took them and let them fall: its program or a device before it has reached a limit"},
+		"reset":       {result.Server, "the other end took them and let them fall: its program or a device before it has reached a limit (an iperf3 takes one test at a time)"},
 		"no-answer":   {"", "their SYNs had no answer: dropped on the way (a filter, a full connection table of a firewall), or by the listener's full queue (somaxconn, tcp_max_syn_backlog)"},
 		"local-ports": {result.Client, "this host has no local port left: each closed connection keeps its port for a minute (net.ipv4.ip_local_port_range, tcp_tw_reuse; --abort leaves none waiting). Applications are to keep connections open"},
 		"local-files": {result.Client, "this program may open no more files (ulimit -n)"},

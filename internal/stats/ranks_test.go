@@ -171,7 +171,7 @@ func TestApproximateRankTestAgainstDrawnSplits(t *testing.T) {
 		}
 		got, _ := stats.MannWhitney(a, b)
 		all := append(slices.Clone(a), b...)
-		far, mean, n := 0, float64(len(a)*len(b))/2, 20000
+		far, mean, n := 0, float64(len(a)*len(b))/2, 4000
 		for range n {
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			if math.Abs(pairs(all[:24], all[24:])-mean) >= math.Abs(got.U-mean) {
@@ -179,7 +179,7 @@ func TestApproximateRankTestAgainstDrawnSplits(t *testing.T) {
 			}
 		}
 		want := float64(far) / float64(n)
-		if got.Exact || math.Abs(got.P-want) > 0.01 || want > 0.5 {
+		if got.Exact || math.Abs(got.P-want) > 0.03 || want > 0.5 {
 			t.Errorf("%d kinds: %+v, drawn p %v", kinds, got, want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestApproximateRankTestAgainstDrawnSplits(t *testing.T) {
 
 // Order statistics against the definition: all patterns of values below and above the median.
 func TestMedianIntervalAgainstAllSigns(t *testing.T) {
-	for n := 1; n <= 15; n++ {
+	for n := 1; n <= 12; n++ {
 		x := ascending(n, 1)
 		iv, ok := stats.MedianInterval(x, 0.95)
 		best, rank := 0.0, 0
