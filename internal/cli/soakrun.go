@@ -303,7 +303,7 @@ func (s *soaking) close(ctx context.Context, played soak.Played) error {
 	s.o.keep.mark(rep)
 	s.o.keep.host, s.o.keep.headline = b.Head.Plan.Host, s.job.headline(rep)
 	if s.o.replay != "" {
-		if res.Length < res.Asked-2 {
+		if b.Ended == nil || rep.Err != nil {
 			why := "it was killed, or it still goes on"
 			if rep.Err != nil {
 				why = rep.Err.Text

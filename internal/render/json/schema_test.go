@@ -179,7 +179,10 @@ func (g *generator) value(t reflect.Type, printed bool) map[string]any {
 		}
 		return map[string]any{"anyOf": []any{v, map[string]any{"type": "null"}}}
 	case reflect.Slice:
-		v := map[string]any{"type": "array", "items": g.value(t.Elem(), false)}
+		// A list of pointers to plain values has nulls among them; one of pointers to structs has none.
+		elem := t.Elem()
+		nulls := elem.Kind() == reflect.Pointer && elem.Elem().Kind() != reflect.Struct
+		v := map[string]any{"type": "array", "items": g.value(elem, nulls)}
 		if printed {
 			v["type"] = []any{"array", "null"}
 		}
