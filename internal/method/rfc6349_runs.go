@@ -27,8 +27,12 @@ var frameworkTests = []struct {
 	multi bool
 	dir   plan.Direction
 }{
-	{"single-up", false, plan.Up}, {"single-down", false, plan.Down}, {"single-both", false, plan.Both},
-	{"multi-up", true, plan.Up}, {"multi-down", true, plan.Down}, {"multi-both", true, plan.Both},
+	{"single-up", false, plan.Up},
+	{"single-down", false, plan.Down},
+	{"single-both", false, plan.Both},
+	{"multi-up", true, plan.Up},
+	{"multi-down", true, plan.Down},
+	{"multi-both", true, plan.Both},
 }
 
 // upAndDown are the directions in the order of Framework.BB.

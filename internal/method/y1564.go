@@ -307,6 +307,12 @@ func (a Activation) read(run *result.Run, s Service, st ActivationStep, phase in
 			a.measure(&t, run, s, d, phase)
 		}
 		JudgeActivation(&t, s.Limits, a.MEF)
+		switch { // why nothing is known comes first
+		case run == nil:
+			t.Why = append([]string{"the test could not begin"}, t.Why...)
+		case run.Err != nil:
+			t.Why = append([]string{run.Err.Text}, t.Why...)
+		}
 		out = append(out, t)
 	}
 	return out

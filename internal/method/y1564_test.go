@@ -46,8 +46,12 @@ func TestActivationSteps(t *testing.T) {
 	a := Activation{Margin: 0.01}
 	s := Service{CIR: 100e6, EIR: 40e6, Policing: true, Limits: ServiceLimits{FLR: 0.01}}
 	want := []ActivationStep{
-		{"cir-25", 25e6, 24.75e6, 0}, {"cir-50", 50e6, 49.5e6, 0}, {"cir-75", 75e6, 74.25e6, 0}, {"cir-100", 100e6, 99e6, 0},
-		{"eir", 140e6, 99e6, 140e6}, {"policing", 150e6, 99e6, 141.4e6},
+		{"cir-25", 25e6, 24.75e6, 0},
+		{"cir-50", 50e6, 49.5e6, 0},
+		{"cir-75", 75e6, 74.25e6, 0},
+		{"cir-100", 100e6, 99e6, 0},
+		{"eir", 140e6, 99e6, 140e6},
+		{"policing", 150e6, 99e6, 141.4e6},
 	}
 	if diff := cmp.Diff(want, a.Steps(s)); diff != "" {
 		t.Error(diff)
