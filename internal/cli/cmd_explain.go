@@ -162,7 +162,7 @@ func explainText(b *bytes.Buffer, t explain.Topic) {
 	para("Do: ", t.Do)
 	para("Linux: ", t.Linux)
 	para("Windows: ", t.Windows)
-	para("Not: ", t.Not)
+	para("Beware: ", t.Not)
 	para("Source: ", t.Source)
 	para("In: ", strings.Join(t.Paths(), ", "))
 	para("See: ", strings.Join(t.See, ", "))
