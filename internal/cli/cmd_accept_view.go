@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 
-	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/suite"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -81,7 +77,7 @@ func acceptFinal(v *stageView, rep *result.Report) {
 		}
 	}
 	section("what could not be seen", rep.Unseen)
-	fmt.Fprintf(w, "\nSHA-256 of the document (--json): %s\n", documentHash(rep))
+	fmt.Fprintf(w, "\nSHA-256 of the document (--json): %s\n", rep.SHA256())
 }
 
 // acceptReasons are the sentences that bear on an item's result.
@@ -138,16 +134,6 @@ func (v *stageView) captureLines(c *result.CaptureCheck) {
 	if len(c.Missing) > 0 {
 		v.line("  · ", "Not in the capture: "+strings.Join(c.Missing, ", ")+".")
 	}
-}
-
-// documentHash is over the document as --json prints it.
-func documentHash(rep *result.Report) string {
-	var b bytes.Buffer
-	if err := jsonrender.WriteReport(&b, rep); err != nil {
-		return "not known: " + err.Error()
-	}
-	sum := sha256.Sum256(b.Bytes())
-	return hex.EncodeToString(sum[:])
 }
 
 // checkSuite says what a suite file asks for.

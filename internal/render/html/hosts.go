@@ -99,7 +99,11 @@ func compare(rep *result.Report) *hostTable {
 		return count(*n.Queues)
 	})
 	t.row("congestion control used", clean(control[0]), clean(control[1]))
-	for _, r := range settings(rep.Facts) {
+	facts := rep.Facts
+	if facts == nil && rep.Acceptance != nil {
+		facts = rep.Acceptance.Facts
+	}
+	for _, r := range settings(facts) {
 		t.row(r.Name, r.Client, "")
 	}
 	if len(t.Rows) == 0 {

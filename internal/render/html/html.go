@@ -20,7 +20,7 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-//go:embed report.tmpl report.css
+//go:embed report.tmpl report.css accept.tmpl accept.css
 var files embed.FS
 
 // page is what the template shows. Nothing in it is asked for twice.
@@ -47,6 +47,7 @@ type page struct {
 	Tables   []table
 	Stages   []stageView
 	Reasoned bool // stages say what they ruled in and out
+	Accept   *acceptView
 }
 
 // tile is a figure of the answer.
@@ -74,11 +75,18 @@ func WriteReport(w io.Writer, rep *result.Report) error {
 	if err != nil {
 		return fmt.Errorf("html: %w", err)
 	}
-	t, err := template.New("report.tmpl").Funcs(template.FuncMap{"code": spoken, "inc": func(n int) int { return n + 1 }}).ParseFS(files, "report.tmpl")
+	t, err := template.New("report.tmpl").Funcs(template.FuncMap{"code": spoken, "inc": func(n int) int { return n + 1 }}).ParseFS(files, "report.tmpl", "accept.tmpl")
 	if err != nil {
 		return fmt.Errorf("html: %w", err)
 	}
 	p := pageOf(rep)
+	if p.Accept != nil {
+		more, err := files.ReadFile("accept.css")
+		if err != nil {
+			return fmt.Errorf("html: %w", err)
+		}
+		css = append(css, more...)
+	}
 	p.CSS = template.CSS(svg.CSS + string(css)) //nolint:gosec // both are constants of this program
 	var b bytes.Buffer
 	if err := t.Execute(&b, p); err != nil {
@@ -124,6 +132,7 @@ func pageOf(rep *result.Report) *page {
 	if rep.Err != nil {
 		p.Broke = clean(rep.Err.Text)
 	}
+	p.Accept = acceptance(rep)
 	p.judgement(rep)
 	p.Tiles = tiles(rep)
 	p.Hosts = compare(rep)
@@ -146,6 +155,9 @@ func pageOf(rep *result.Report) *page {
 
 func titleOf(rep *result.Report, inputs string) string {
 	to := inputs
+	if rep.Acceptance != nil {
+		to = ""
+	}
 	if to == "" && len(rep.Runs) > 0 {
 		to = endName(rep, rep.Runs[0].End.Other())
 	}
