@@ -47,7 +47,7 @@ var acceptFields = []Topic{
 	{Word: "criteria", In: []string{"Item"}, Text: "What was demanded of the item, with what was measured."},
 	{Word: "checks", In: []string{"Item"}, Text: "What else was looked at: what other counters say of the same bytes, and whether the ends are fit to measure.", Source: "M-ACCEPT"},
 	{Word: "measured_in", In: []string{"Item"}, Text: "Indices in \"runs\" of the runs that the item rests on."},
-	{Word: "demand", In: []string{"Criterion"}, Text: "What is judged: throughput, efficiency, loss, loss_loaded, duplicates, reordering, pdv_p99, jitter, rise_p95, rate."},
+	{Word: "demand", In: []string{"Criterion"}, Text: "What is judged: throughput, efficiency, loss, loss_loaded, duplicates, reordering, pdv_p99, jitter, rise_p95, loss_free_rate, path_mtu."},
 	{Word: "op", In: []string{"Criterion"}, Text: "\">=\" or \"<=\"; empty: the figure is only reported."},
 	{Word: "bound", In: []string{"Criterion"}, Text: "The limit, in the criterion's unit; null = there is none, or what it is a share of is not known."},
 	{Word: "bound_of", In: []string{"Criterion"}, Text: "What the limit was reckoned from, where it is a share of something."},

@@ -31,17 +31,17 @@ type figure struct {
 }
 
 var figures = map[string]figure{
-	"throughput":  {"throughput", "bit/s", []Kind{TCPSingle, TCPMulti, TCPBoth, UDPFull}, true, readRate},
-	"efficiency":  {"efficiency", "ratio", []Kind{TCPSingle, TCPMulti, TCPBoth}, true, readShare},
-	"loss":        {"loss", "ratio", []Kind{UDPFull, UDPSmall}, false, readShare},
-	"loss_loaded": {"loss of small packets beside the load", "ratio", []Kind{UDPSmall}, false, readShare},
-	"duplicates":  {"duplicates", "", []Kind{UDPFull, UDPSmall}, false, readCount},
-	"reordering":  {"reordering", "ratio", []Kind{UDPFull, UDPSmall}, false, readShare},
-	"pdv_p99":     {"delay variation (p99)", "s", []Kind{UDPFull, UDPSmall}, false, readTime},
-	"jitter":      {"jitter (RFC 3550, mean)", "s", []Kind{UDPFull, UDPSmall}, false, readTime},
-	"rise_p95":    {"rise of the delay (p95)", "s", []Kind{Latency}, false, readTime},
-	"rate":        {"loss-free rate", "bit/s", []Kind{LossFree}, true, readRate},
-	"path_mtu":    {"path MTU", "bytes", []Kind{Precheck}, true, readCount},
+	"throughput":     {"throughput", "bit/s", []Kind{TCPSingle, TCPMulti, TCPBoth, UDPFull}, true, readRate},
+	"efficiency":     {"efficiency", "ratio", []Kind{TCPSingle, TCPMulti, TCPBoth}, true, readShare},
+	"loss":           {"loss", "ratio", []Kind{UDPFull, UDPSmall}, false, readShare},
+	"loss_loaded":    {"loss of small packets beside the load", "ratio", []Kind{UDPSmall}, false, readShare},
+	"duplicates":     {"duplicates", "", []Kind{UDPFull, UDPSmall}, false, readCount},
+	"reordering":     {"reordering", "ratio", []Kind{UDPFull, UDPSmall}, false, readShare},
+	"pdv_p99":        {"delay variation (p99)", "s", []Kind{UDPFull, UDPSmall}, false, readTime},
+	"jitter":         {"jitter (RFC 3550, mean)", "s", []Kind{UDPFull, UDPSmall}, false, readTime},
+	"rise_p95":       {"rise of the delay (p95)", "s", []Kind{Latency}, false, readTime},
+	"loss_free_rate": {"loss-free rate", "bit/s", []Kind{LossFree}, true, readRate},
+	"path_mtu":       {"path MTU", "bytes", []Kind{Precheck}, true, readCount},
 }
 
 // figuresOf are the words of an item's kind.

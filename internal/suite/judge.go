@@ -256,7 +256,7 @@ func (j *Judge) throttled(names []string, d result.Direction) (doubt, bool) {
 
 func (d doubt) bears(word string) bool {
 	switch word {
-	case "throughput", "rate":
+	case "throughput", "loss_free_rate":
 		return d.rates
 	case "pdv_p99", "jitter", "rise_p95":
 		return d.delays

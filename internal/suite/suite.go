@@ -134,7 +134,7 @@ func item(k Kind, c Class) Item {
 		it.Demands = []Demand{{Figure: "rise_p95", Op: "<=", Bound: l.rise}}
 	case LossFree:
 		it.Time = 2 * time.Second
-		it.Demands = []Demand{{Figure: "rate"}}
+		it.Demands = []Demand{{Figure: "loss_free_rate"}}
 	}
 	return it
 }

@@ -197,6 +197,9 @@ func reach(rep *result.Report) *plot {
 	return &plot{ID: "reach", Text: b.Desc, Drawing: drawn(b.Draw())}
 }
 
+// selfLabel is the label of an acceptance's run over this machine's loopback.
+const selfLabel = "A0-self"
+
 // tiles are the figures that belong to the answer.
 func tiles(rep *result.Report) (out []tile) {
 	if rep.Soak != nil {
@@ -213,6 +216,9 @@ func tiles(rep *result.Report) (out []tile) {
 	for _, d := range []result.Direction{result.Up, result.Down} {
 		best, who := 0.0, ""
 		for _, r := range rep.Runs {
+			if r.Label == selfLabel {
+				continue // of this machine alone, not of the path
+			}
 			if h := conclude.HeadlineOf(r, d); r.Sum(d) != nil && h.BPS > best {
 				best, who = h.BPS, r.EndName(d.Sender())+" → "+r.EndName(d.Receiver())
 			}
