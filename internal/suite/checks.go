@@ -14,6 +14,10 @@ import (
 const (
 	clockTolerance = 0.01 // between the two ends' rates
 	wireTolerance  = 0.02 // between an interface's bytes and what the test accounts for
+
+	// Each end begins and stops counting when it hears of the other, seconds: 1 % of 15 s, and more of
+	// a shorter run.
+	startSlack = 0.15
 )
 
 // crossChecks compare what both ends and their interfaces say of one run's direction.
@@ -71,7 +75,7 @@ func bytesCheck(run *result.Run, d result.Direction) result.Check {
 		return c
 	}
 	tx, rx := float64(s.Sender.Bytes), float64(s.Receiver.Bytes)
-	room := inFlight(run, d) + math.Abs(s.Sender.Seconds()-s.Receiver.Seconds())*max(s.Sender.Rate(), s.Receiver.Rate())/8
+	room := inFlight(run, d) + math.Abs(s.Sender.Seconds()-s.Receiver.Seconds())*max(s.Sender.Rate(), s.Receiver.Rate())/8 + startSlack*s.Sender.Rate()/8
 	least := 0.0
 	if run.Test.Omit > 0 || s.Receiver.Seconds() > s.Sender.Seconds() {
 		least = -room // the measured part begins in the middle of a flow
@@ -96,7 +100,7 @@ func ratesCheck(run *result.Run, d result.Direction) result.Check {
 	}
 	tx, rx := s.Sender.Rate(), s.Receiver.Rate()
 	differ := math.Abs(tx-rx) / max(tx, rx)
-	room := inFlight(run, d) / float64(s.Sender.Bytes)
+	room := inFlight(run, d)/float64(s.Sender.Bytes) + max(startSlack/s.Sender.Seconds()-clockTolerance, 0)
 	c.Result = result.Pass
 	c.Text = fmt.Sprintf("%s by the sender's clock, %s by the receiver's: %s apart.", units.BitRate(tx+0.5), units.BitRate(rx+0.5), shareText(differ))
 	if differ > clockTolerance+room {
