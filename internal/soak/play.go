@@ -199,7 +199,7 @@ func (t *play) note(n result.Notice) {
 func (t *play) tests(ctx context.Context) (out Played) {
 	retry := retryFirst
 	for {
-		level, left := t.step()
+		_, left := t.step()
 		if t.broken && left < leastTest { // nothing to begin any more, but the outage lasts to the end
 			t.sleep(ctx, left)
 			t.locked(t.silence)
@@ -221,7 +221,7 @@ func (t *play) tests(ctx context.Context) (out Played) {
 			}
 			continue // the time is over, or another step has begun
 		}
-		level, left = t.step()
+		level, left := t.step() // asking took its time
 		if left < leastTest {
 			continue
 		}

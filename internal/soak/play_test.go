@@ -23,7 +23,6 @@ type path struct {
 	ext     bool
 	udp     bool
 	tests   int
-	refuses bool // one test at a time; unused ends free it
 }
 
 func within(list [][2]float64, t float64) bool {
