@@ -16,13 +16,13 @@ import (
 
 // path is a path and a peer with a known fate, in the bubble's time.
 type path struct {
-	began   time.Time
-	out     [][2]float64 // times in which nothing gets through, s
-	down    [][2]float64 // times in which the peer's program does not run
-	bps     func(t float64) float64
-	ext     bool
-	udp     bool
-	tests   int
+	began time.Time
+	out   [][2]float64 // times in which nothing gets through, s
+	down  [][2]float64 // times in which the peer's program does not run
+	bps   func(t float64) float64
+	ext   bool
+	udp   bool
+	tests int
 }
 
 func within(list [][2]float64, t float64) bool {
