@@ -146,6 +146,8 @@ func shareText(v float64) string {
 		return "0"
 	case v >= 0.9 && v < 1:
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
+	case v >= 1:
+		return strconv.FormatFloat(100*v, 'f', 0, 64) + " %"
 	case v >= 0.0005:
 		return strconv.FormatFloat(100*v, 'g', 3, 64) + " %"
 	}

@@ -102,7 +102,11 @@ func checker(t *testing.T) string {
 // recording unpacks a recorded diagnosis; change may be nil.
 func recording(t *testing.T, name string, change func(string) string) string {
 	t.Helper()
-	f, err := os.Open("../../internal/diagnose/testdata/runs/" + name + ".json.gz")
+	dir := "../../internal/diagnose/testdata/runs/"
+	if strings.HasPrefix(name, "accept-") {
+		dir = "../../internal/render/html/testdata/"
+	}
+	f, err := os.Open(dir + name + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,6 +208,12 @@ func TestReports(t *testing.T) {
 			look(t, b, axe, page(c.name), c.name, c.all)
 		})
 	}
+	t.Run("accept", func(t *testing.T) {
+		for name, change := range map[string]func(string) string{"accept": nil, "accept-hostile": hostile} {
+			fullbore(t, "accept", "--quiet", "--no-store", "--replay", recording(t, "accept-foreign", change), "--report", page(name))
+			look(t, b, axe, page(name), name, change == nil)
+		}
+	})
 	t.Run("test", func(t *testing.T) {
 		fullbore(t, "test", "self", "-t", "1", "-P", "2", "--quiet", "--no-store", "--report", page("test"))
 		look(t, b, axe, page("test"), "test", false)
@@ -259,7 +269,11 @@ func look(t *testing.T, b *Browser, axe, file, name string, all bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pages < 1 || pages > 12 {
+	most := 12
+	if strings.HasPrefix(name, "accept") {
+		most = 20 // every item of both directions, and every measurement
+	}
+	if pages < 1 || pages > most {
 		t.Errorf("%s: %d pages on paper", name, pages)
 	}
 	keep(t, name+".pdf", pdf)
