@@ -132,7 +132,7 @@ func fillCapacity(rep *result.Report, m method.CapacityTest, history []method.Do
 		for _, s := range c.Subs {
 			rep.Curve = append(rep.Curve, result.Point{X: s.Start, Y: s.L3, Label: "s, " + string(c.Direction)})
 		}
-		f := capacityFinding(c)
+		f := capacityFinding(c, m.Max)
 		rep.Findings = append(rep.Findings, f)
 		sentences = append(sentences, f.Summary)
 		plain = plain || !c.Steered
@@ -150,8 +150,11 @@ func fillCapacity(rep *result.Report, m method.CapacityTest, history []method.Do
 	}
 }
 
-// capacityFinding words one direction.
-func capacityFinding(c method.CapacityFound) result.Finding {
+// nearMost is the share of the greatest rate from which on that, not the path, was the limit.
+const nearMost = 0.97
+
+// capacityFinding words one direction; most is the greatest payload rate that was allowed, 0 = none.
+func capacityFinding(c method.CapacityFound, most float64) result.Finding {
 	f := result.Finding{Name: "capacity", Direction: string(c.Direction), Values: []result.Value{}}
 	add := func(name string, v float64, unit string) {
 		f.Values = append(f.Values, result.Value{Name: name, Value: v, Unit: unit})
@@ -191,6 +194,10 @@ func capacityFinding(c method.CapacityFound) result.Finding {
 	if c.HostLimited {
 		f.Flags = append(f.Flags, "host_limited")
 		text += " An end was the limit (its socket dropped what arrived, or it did not send as fast as it should): the path may carry more."
+	}
+	if most > 0 && best.L3*c.L7 >= nearMost*most {
+		f.Flags = append(f.Flags, "at_max_load")
+		text += " That is the most that was to be tried: the path may carry more."
 	}
 	if !c.Steered {
 		f.Flags = append(f.Flags, "not_steered")

@@ -66,6 +66,13 @@ func newModelCmd(e *env) *cobra.Command {
 	return cmd
 }
 
+// A packet of a loopback, of 64 KiB, is none that a connection elsewhere would send: such a path is
+// judged with Ethernet's.
+const (
+	ethernetPayload = 1460
+	largestFrame    = 9216
+)
+
 // tcpBeyondUDP is by how much a TCP header is longer than UDP's: a TCP packet carries less.
 const tcpBeyondUDP = 12
 
@@ -84,9 +91,9 @@ func (o *modelOptions) method(ctx context.Context, host string) (m method.Model,
 		return m, usagef("--rate %s is above --max-rate %s", units.BitRate(o.rate), units.BitRate(o.maxRate))
 	}
 	if o.size == 0 {
-		o.size = 1460
-		if host != "self" {
-			o.size = pathTo(ctx, host, o.family()).payload() - tcpBeyondUDP
+		o.size = ethernetPayload
+		if w := pathTo(ctx, host, o.family()); host != "self" && w.mtu <= largestFrame {
+			o.size = w.payload() - tcpBeyondUDP
 		}
 	}
 	if err := o.check(host); err != nil {
