@@ -58,6 +58,7 @@ func newLoadCmd(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addFlags(cmd)
+	o.expectExample(cmd, "'rise <= 30ms' or 'rpm >= 1000'")
 	f.BoolVar(&o.quick, "quick", false, "2 s before and after, 5 s of each load")
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")

@@ -48,6 +48,7 @@ func newMTUCmd(e *env) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.runMTU(cmd.Context(), o, args[0]) },
 	}
 	o.addFlags(cmd)
+	o.expectExample(cmd, "'>= 1500', bytes upwards, or 'down >= 1400'")
 	return cmd
 }
 

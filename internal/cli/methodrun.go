@@ -57,6 +57,12 @@ func (o *methodOptions) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("json", "json-stream", "plain", "quiet")
 }
 
+// expectExample says what can be expected of a command whose first figure is no rate.
+func (o *methodOptions) expectExample(cmd *cobra.Command, example string) {
+	f := cmd.Flags().Lookup("expect")
+	f.Usage = strings.Replace(f.Usage, "'>= 5 Gbit/s'", example, 1)
+}
+
 // complete puts what the words fix into a step's plan.
 func (o *methodOptions) complete(p plan.Plan) plan.Plan {
 	b := &o.plan

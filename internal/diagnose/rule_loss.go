@@ -192,7 +192,7 @@ func controlUnfit(c *Case) (out []result.Verdict) {
 		say(&v, "1 stream with %s: %s, %s retransmitted", one.cc, rate(one.rate), percent(one.ratio))
 		say(&v, "changed: 1 stream with bbr: %s, %.1f times as much", rate(bbr.rate), bbr.rate/one.rate)
 		reach(&v, bbr.rate)
-		advise(&v, c.on(v.Host, []string{"sysctl -w net.ipv4.tcp_congestion_control=bbr"}, []string{"Set-NetTCPSetting -SettingName InternetCustom -CongestionProvider BBR2"})...)
+		advise(&v, c.on(v.Host, []string{"sysctl -w net.ipv4.tcp_congestion_control=bbr"}, []string{"netsh interface tcp set supplemental template=internet congestionprovider=bbr2"})...)
 		v.Summary = fmt.Sprintf("%s: %s takes this path's loss for congestion: with bbr a stream reaches %s instead of %s.", c.way(l.dir), one.cc, rate(bbr.rate), rate(one.rate))
 		out = append(out, v)
 	}

@@ -252,7 +252,7 @@ func shallow(c *Case) (out []result.Verdict) {
 		v.Certainty = Proven
 		reach(&v, most)
 		advise(&v, fmt.Sprintf("a deeper queue at the bottleneck: a bandwidth-delay product is %s", size(f.wire(most)/8*c.Idle.rtt)))
-		advise(&v, c.on(l.dir.Sender(), []string{"senders that pace: sysctl -w net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr"}, []string{"Set-NetTCPSetting -SettingName InternetCustom -CongestionProvider BBR2"})...)
+		advise(&v, c.on(l.dir.Sender(), []string{"senders that pace: sysctl -w net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr"}, []string{"netsh interface tcp set supplemental template=internet congestionprovider=bbr2"})...)
 		advise(&v, fmt.Sprintf("several streams (%s)", c.again(l.dir, "-P 4")))
 		v.Summary = fmt.Sprintf("%s: the bottleneck's buffer is too short for one stream: it overflows before TCP has filled the path (%s of at least %s).", c.way(l.dir), rate(one.rate), rate(most))
 		out = append(out, v)

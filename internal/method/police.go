@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -67,7 +68,7 @@ func JudgePolice(a, b PolicePhase, rtt float64) PoliceAnswer {
 		return PoliceAnswer{Verdict: Unclear, Why: "nothing was received"}
 	}
 	if a.FirstLoss < 0 && b.FirstLoss < 0 && a.Received >= 0.98*a.Offered && b.Received >= 0.98*b.Offered {
-		return PoliceAnswer{Verdict: Nothing, Rate: b.Received, Why: fmt.Sprintf("nothing was lost at %.3g Mbit/s", b.Offered/1e6)}
+		return PoliceAnswer{Verdict: Nothing, Rate: b.Received, Why: fmt.Sprintf("nothing was lost at %s", units.BitRate(b.Offered))}
 	}
 	out := PoliceAnswer{Rate: (a.Received + b.Received) / 2}
 	if d := math.Abs(a.Received-b.Received) / a.Received; d > policeSame {
@@ -140,7 +141,7 @@ func (p Police) Next(history []Done) (Step, bool) {
 	}
 	r := p.Factors[len(history)] * p.Rate
 	return Step{
-		Name: fmt.Sprintf("%s-police-%d", p.Direction, len(history)+1), Title: fmt.Sprintf("UDP %s at %.3g Mbit/s after silence", p.Direction, r/1e6), Pause: p.Silence,
+		Name: fmt.Sprintf("%s-police-%d", p.Direction, len(history)+1), Title: fmt.Sprintf("UDP %s at %s after silence", p.Direction, units.BitRate(r)), Pause: p.Silence,
 		Why:    "a policer lets a burst through and then drops, without delay",
 		Volume: int64(r / 8 * p.Each.Seconds()),
 		Plan: plan.Plan{
