@@ -8,14 +8,13 @@ import (
 
 // reading is one round's figure.
 type reading struct {
-	value     float64
-	peak      float64 // throughput: the best interval; 0 = not known
-	lost, of  int64   // of a share that was counted
-	network   *int64  // of lost: what the hosts cannot have dropped
-	exact     bool    // network is no mere bound
-	known     bool
-	unknown   string // why it is not known, a clause
-	lowerOnly bool   // value is a lower bound of the truth
+	value    float64
+	peak     float64 // throughput: the best interval; 0 = not known
+	lost, of int64   // of a share that was counted
+	network  *int64  // of lost: what the hosts cannot have dropped
+	exact    bool    // network is no mere bound
+	known    bool
+	unknown  string // why it is not known, a clause
 }
 
 func lossOf(run *result.Run, d result.Direction) *result.UDPLoss {
