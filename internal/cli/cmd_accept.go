@@ -254,7 +254,11 @@ func (a *acceptance) job() methodJob {
 	}
 	search := ""
 	if s.Searches() {
-		search = ", and up to as much again in the search of the loss-free rate"
+		each := 2 * time.Minute // about what M-NDR takes in a direction
+		if s.Quick {
+			each = 30 * time.Second
+		}
+		search = fmt.Sprintf(", and the search of the loss-free rate: about %s in each direction near the link's rate, %s in all", units.FormatDuration(each), units.ByteSize(float64(s.Link)/8*2*each.Seconds()))
 	}
 	job := methodJob{
 		kind: "accept", host: a.host, head: head,
