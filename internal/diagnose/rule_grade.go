@@ -4,37 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/result"
 )
-
-// grades are those of DSLReports' bufferbloat grades (https://www.dslreports.com/faq/17930),
-// by the delay that a load adds, s; what is more than the last is F.
-var grades = []struct {
-	letter string
-	below  float64
-}{{"A+", 0.005}, {"A", 0.030}, {"B", 0.060}, {"C", 0.200}, {"D", 0.400}}
-
-func gradeOf(rise float64) string {
-	for _, g := range grades {
-		if rise < g.below {
-			return g.letter
-		}
-	}
-	return "F"
-}
-
-// responsive words round trips per minute by the classes of draft-ietf-ippm-responsiveness.
-func responsive(rpm float64) string {
-	switch {
-	case rpm < 300:
-		return "poor"
-	case rpm < 1000:
-		return "fair"
-	case rpm < 6000:
-		return "good"
-	}
-	return "excellent"
-}
 
 // leastProbes is how many answered probes a quantile of the delay needs.
 const leastProbes = 50
@@ -76,7 +48,7 @@ func underLoad(c *Case) []result.Verdict {
 		put(&v, "rise_bytes_"+string(l.dir), rise*f.wire(f.rate)/8, "bytes")
 		put(&v, "rpm_"+string(l.dir), rpm, "1/min")
 		say(&v, "%s: beside %s small packets waited %s (typical) and %s (p95) longer than on the empty path (round trip %s): %s, grade %s; %.0f round trips a minute, %s",
-			l.dir, streamsText(f), ms(typical), ms(rise), ms(c.Idle.rtt), size(rise*f.wire(f.rate)/8), gradeOf(rise), rpm, responsive(rpm))
+			l.dir, streamsText(f), ms(typical), ms(rise), ms(c.Idle.rtt), size(rise*f.wire(f.rate)/8), conclude.BloatGrade(rise), rpm, conclude.Responsive(rpm))
 		parts = append(parts, fmt.Sprintf("+%s %s", ms(rise), l.dir))
 		worst = max(worst, rise)
 	}
@@ -84,7 +56,7 @@ func underLoad(c *Case) []result.Verdict {
 		return nil
 	}
 	put(&v, "rise", worst, "s")
-	v.Summary = fmt.Sprintf("Delay under load: grade %s (%s at the 95th percentile).", gradeOf(worst), strings.Join(parts, ", "))
+	v.Summary = fmt.Sprintf("Delay under load: grade %s (%s at the 95th percentile).", conclude.BloatGrade(worst), strings.Join(parts, ", "))
 	if worst >= 0.060 {
 		advise(&v, "a managed queue at the bottleneck (fq_codel, cake), or a shaper just below its rate in front of it")
 	}
