@@ -97,7 +97,7 @@ func TestRealLogin(t *testing.T) {
 				c := &iperf3.Client{Plan: plan.Plan{Host: "127.0.0.1", Port: port, Bytes: 1 << 20, Auth: tc.auth}}
 				err = c.Run(t.Context(), &events{})
 				var e *result.Error
-				if !errors.As(err, &e) || e.Code != "connect" && e.Code != "peer-closed" {
+				if !errors.As(err, &e) || e.Code != "connect" && e.Code != "peer-closed" && e.Code != "closed" {
 					break
 				}
 				time.Sleep(10 * time.Millisecond)

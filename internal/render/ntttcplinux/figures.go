@@ -65,10 +65,8 @@ func figuresOf(r *result.Run) *figures {
 	if n := f.expected(); f.known && len(f.threads) < n {
 		f.threads = append(f.threads, make([]thread, n-len(f.threads))...)
 	}
-	for i := range f.threads {
-		if f.threads[i].conns == 0 {
-			f.threads[i].seconds = f.seconds
-		}
+	for i := range f.threads { // a worker that began half a millisecond later was not faster for it
+		f.threads[i].seconds = f.seconds
 	}
 	f.rtt = f.meanRTT()
 	return f
@@ -122,7 +120,6 @@ func (f *figures) count(i int, s *result.Stream, own *result.Total) {
 	t := &f.threads[i]
 	t.conns++
 	t.bytes += own.Bytes
-	t.seconds = max(t.seconds, own.Seconds())
 	if s.TCP != nil && s.TCP.Last.RTT > 0 {
 		t.rtt += s.TCP.Last.RTT
 		t.rtts++
