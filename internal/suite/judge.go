@@ -8,6 +8,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/stats"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -212,6 +213,9 @@ func (j *Judge) doubts(it Item, d result.Direction, names []string, checks []res
 	if share, ok := j.throttled(names, d); ok {
 		out = append(out, share)
 	}
+	if held, ok := j.capped(names); ok {
+		out = append(out, held)
+	}
 	for _, c := range checks {
 		if c.Check == "foreign-traffic" && c.Result != result.Pass {
 			out = append(out, doubt{text: "other traffic passed the same interface", rates: true, losses: true, delays: true})
@@ -236,6 +240,25 @@ func (j *Judge) loadDoubts(d result.Direction) []doubt {
 	}
 	names := j.names(*it, d)[:1]
 	return j.doubts(*it, d, names, crossChecks(j.runs[names[0]], names[0], *it, d))
+}
+
+// capped tells of a run that its own bound (--max-rate) held: what all directions carried together
+// came within a tenth of it.
+func (j *Judge) capped(names []string) (doubt, bool) {
+	for _, n := range names {
+		run := j.runs[n]
+		if run == nil || run.Test.MaxRate == 0 {
+			continue
+		}
+		sum := 0.0
+		for i := range run.Sums {
+			sum += conclude.HeadlineOf(run, run.Sums[i].Direction).BPS
+		}
+		if sum >= 0.9*float64(run.Test.MaxRate) {
+			return doubt{text: fmt.Sprintf("the test itself was not to go above %s in all", units.BitRate(run.Test.MaxRate)), rates: true}, true
+		}
+	}
+	return doubt{}, false
 }
 
 // throttled tells of an end whose processor quota held it back.

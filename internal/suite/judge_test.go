@@ -238,6 +238,16 @@ func TestFaults(t *testing.T) {
 				run.Flags = []string{"receiver_cpu", "unsteady"}
 			}
 		}}, map[string]string{"A1": "inconclusive the processor of the receiving end", "A2": "inconclusive the processor of the receiving end"}},
+		{"the user's own bound", world{rate: 84e6, plant: func(_ string, _ result.Direction, run *result.Run) {
+			if run.Test.Transport == "tcp" {
+				run.Test.MaxRate = 86e6
+			}
+		}}, map[string]string{"A1": "inconclusive was not to go above 86.0 Mbit/s in all", "A2": "inconclusive was not to go above 86.0 Mbit/s in all"}},
+		{"a bound far above", world{rate: 84e6, plant: func(_ string, _ result.Direction, run *result.Run) {
+			if run.Test.Transport == "tcp" {
+				run.Test.MaxRate = 1e9
+			}
+		}}, map[string]string{"A1": "fail misses at least 84.7 Mbit/s", "A2": "fail misses at least 89.4 Mbit/s"}},
 		{"foreign traffic", world{rate: 70e6, plant: func(_ string, d result.Direction, run *result.Run) {
 			for i := range run.Rows {
 				run.Rows[i].Host.NIC.TxBytes += 30e6 / 8 * span
