@@ -221,8 +221,15 @@ func shallow(c *Case) (out []result.Verdict) {
 		if one == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || !unqueued(c, one) || policed(c, l) || l.spread(c) {
 			continue
 		}
+		proof := Proven
+		if m := l.many(); f == one && m != nil && lossMatters(m) && !l.lossesVanish(one) && (l.lossesVanish(m) || l.spared(m)) {
+			f, proof = m, Likely // one event is too few to tell by itself; those of many streams are gone below
+		}
 		if !l.lossesVanish(f) && !(f != one && l.spared(f)) || c.repairsSlowly(l) {
 			continue
+		}
+		if one.ratioKnown && one.ratio == 0 || !c.thin(l.many()) {
+			continue // a flow that climbs after its start, before it overflows anything
 		}
 		most := max(best.rate, carried(c, l))
 		if most < (1+same)*one.rate || linear(l) && steady(one) {
@@ -249,7 +256,7 @@ func shallow(c *Case) (out []result.Verdict) {
 		if b := l.find("bbr"); b != nil && b.usable() {
 			say(&v, "changed: 1 stream with bbr, which paces: %s", rate(b.rate))
 		}
-		v.Certainty = Proven
+		v.Certainty = proof
 		reach(&v, most)
 		advise(&v, fmt.Sprintf("a deeper queue at the bottleneck: a bandwidth-delay product is %s", size(f.wire(most)/8*c.Idle.rtt)))
 		advise(&v, c.on(l.dir.Sender(), []string{"senders that pace: sysctl -w net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr"}, []string{"netsh interface tcp set supplemental template=internet congestionprovider=bbr2"})...)
@@ -259,6 +266,21 @@ func shallow(c *Case) (out []result.Verdict) {
 	}
 	return out
 }
+
+// thin reports that the queue that several streams fill is too short for one: CUBIC gives up three
+// tenths of its window when it overflows (RFC 9438, β = 0.7), so with a queue of a fifth of the
+// bandwidth-delay product one stream still has 0.7 × 1.2 = 84 % of the path at its worst. Unknown
+// counts as thin.
+func (c *Case) thin(m *flow) bool {
+	if m == nil || m.rise == nil {
+		return true
+	}
+	_, most, known := m.queue(c)
+	return !known || most < thinQueue*c.Idle.rtt
+}
+
+// thinQueue is in round trips of the empty path.
+const thinQueue = 0.15
 
 // bucketless reports a policer whose bucket is too small for a burst to show: losses that vanish
 // below a rate that nothing passes, and no packet waits.

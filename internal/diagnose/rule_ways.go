@@ -317,8 +317,19 @@ func (l *leg) members(c *Case) float64 {
 	if n < 2 || n > mostMembers || math.Abs(m.rate-n*one.rate) > bundleSlack*m.rate {
 		return 0
 	}
+	// However few streams hash into however few of the ways, each way carries what one stream does.
+	if few := l.find("4"); few != nil && few.usable() {
+		k := math.Max(1, math.Round(few.rate/one.rate))
+		if math.Abs(few.rate-k*one.rate) > fewSlack*few.rate {
+			return 0
+		}
+	}
 	return n
 }
+
+// fewSlack is how far the sum of a few streams may be off a whole multiple of one: streams that share
+// a way take longer to fill it than many do.
+const fewSlack = 0.12
 
 // spread reports that flows take several ways: then probes beside a stream may have met another
 // queue than its own, and more streams carry more because there are more ways.

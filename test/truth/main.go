@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -32,6 +33,7 @@ type options struct {
 	plays                     int    // fit plays of each
 	jobs                      int    // scenarios at the same time
 	keep                      string // folder for what the clients of fit plays printed
+	judge                     string // folder of kept plays to judge again
 	table                     bool   // write the table and play nothing
 }
 
@@ -45,6 +47,7 @@ func main() {
 	flag.IntVar(&o.plays, "plays", wanted, "fit plays of each; fewer than 3 prove nothing")
 	flag.IntVar(&o.jobs, "jobs", 1, "scenarios that are played at the same time: two cores that nobody else uses bear two")
 	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
+	flag.StringVar(&o.judge, "judge", "", "folder of kept plays of diagnoses (-keep): judge them by the rules of this tree, instead of playing them again")
 	flag.BoolVar(&o.table, "table", false, "only write the table from what is known")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -68,8 +71,14 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	before := maps.Clone(s.entries)
 	for _, f := range all {
 		if err := s.prepare(f); err != nil {
+			return err
+		}
+	}
+	if o.judge != "" {
+		if err := s.again(all, o.judge, before); err != nil {
 			return err
 		}
 	}

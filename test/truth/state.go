@@ -20,8 +20,9 @@ type entry struct {
 	Hash    string   `json:"hash"` // of the scenario, its facts and the program
 	Right   int      `json:"right"`
 	Wrong   int      `json:"wrong"`
-	Unfit   int      `json:"unfit"`  // rounds in which no play counted
-	Cannot  int      `json:"cannot"` // of them, what the machine cannot make at all
+	Unfit   int      `json:"unfit"`           // rounds in which no play counted
+	Cannot  int      `json:"cannot"`          // of them, what the machine cannot make at all
+	Again   int      `json:"again,omitempty"` // plays of an earlier program, judged by this one's rules
 	Voids   int      `json:"voids"`
 	Reasons []string `json:"reasons,omitempty"`
 	// Said is what was said of the path in each play that counted, of diagnoses: the code of

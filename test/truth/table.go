@@ -53,7 +53,7 @@ func family(key string) string {
 // total is the whole table in a line.
 type total struct {
 	scenarios, right, wrong, known, unfit, open int
-	plays, voids                                int
+	plays, voids, again                         int
 	time                                        time.Duration
 	bytes                                       int64
 }
@@ -77,6 +77,7 @@ func sum(all []file, s *state) (t total) {
 		}
 		t.plays += e.Right + e.Wrong
 		t.voids += e.Voids
+		t.again += e.Again
 		t.time += time.Duration(e.Seconds * float64(time.Second))
 		t.bytes += e.Bytes
 	}
@@ -96,6 +97,9 @@ func page(all []file, s *state, where string) string {
 	fmt.Fprintf(&b, "when the machine let the path be what it claims to be (the link's lateness p99 at most max(1 ms, 3 %% of the RTT), steal at\n")
 	fmt.Fprintf(&b, "most 5 %%); others are void, and replayed at most %d times a round. `fullbore lab run FILE` plays one.\n\n", lab.MaxReplays)
 	fmt.Fprintf(&b, "%s\n\n**%s.**\n", where, sum(all, s))
+	if n := sum(all, s).again; n > 0 {
+		fmt.Fprintf(&b, "\nOf them, %d plays of diagnoses were made by an earlier program and judged again by this one's rules from what they measured.\n", n)
+	}
 	b.WriteString(confusion(all, s))
 	byFamily := map[string][]file{}
 	for _, f := range all {
