@@ -60,6 +60,7 @@ type flow struct {
 	window      float64 // the receiver's, largest, of a stream, bytes; 0 = not known
 	rttMean     float64 // of TCP under load, s
 	rttMin      float64
+	rttMax      float64
 	reorder     int64 // events seen by the senders
 	dsack       int64
 	shares      *result.Shares
@@ -232,6 +233,7 @@ func (f *flow) readStreams(run *result.Run) {
 		f.mss = float64(t.Last.MSS)
 		f.window = max(f.window, float64(t.MaxSndWnd))
 		f.rttMean += float64(t.MeanRTT) / 1e6
+		f.rttMax = max(f.rttMax, float64(t.MaxRTT)/1e6)
 		least := float64(t.MinRTT) / 1e6
 		if m := t.Last.MinRTT; m != nil && *m > 1 { // 1 is less than it can tell
 			least = min(least, float64(*m)/1e6)
@@ -384,6 +386,15 @@ func (l *leg) many() *flow {
 		}
 	}
 	return best
+}
+
+// wide is the faster of many and scan, which is several streams, too.
+func (l *leg) wide() *flow {
+	m := l.many()
+	if s := l.scan(); s != nil && (m == nil || s.rate > m.rate) {
+		return s
+	}
+	return m
 }
 
 // best is the largest rate that the direction reached in any way, and by what. What it carried later,

@@ -163,7 +163,19 @@ func (l *leg) lossesStay(f *flow) bool {
 	if lower(n.lost, n.packets) < few*full.ratio() || n.lost < 2 {
 		return false
 	}
-	return !l.contradicted(n)
+	return !l.contradicted(n) && !l.slowerSpared()
+}
+
+// slowerSpared reports that the paced stream, the slowest of all, lost nothing where the datagrams'
+// losses would have shown: then it is the rate (or a sender that caught up after it was not
+// scheduled, into a short queue) that loses.
+func (l *leg) slowerSpared() bool {
+	half, u := l.find("half"), l.datagramLosses()
+	if half == nil || !half.ratioKnown || !half.usable() || u.packets == 0 {
+		return false
+	}
+	n := half.losses().plus(probesOf(half.probes, l.dir))
+	return u.expected(n.packets) >= sure && n.lost <= few*u.ratio()*n.packets
 }
 
 // lossesVanish reports that what a flow lost is not lost below it, where chance would have

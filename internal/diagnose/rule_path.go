@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/stats"
@@ -228,15 +229,23 @@ func shallow(c *Case) (out []result.Verdict) {
 		if !l.lossesVanish(f) && !(f != one && l.spared(f)) || c.repairsSlowly(l) {
 			continue
 		}
-		if one.ratioKnown && one.ratio == 0 || !c.thin(l.many()) {
-			continue // a flow that climbs after its start, before it overflows anything
+		thin, told := c.thin(l)
+		if told && !thin {
+			continue
+		}
+		began := one.began()
+		if one.ratioKnown && one.ratio == 0 {
+			if !told || began == 0 {
+				continue // it overflowed nothing, and climbs
+			}
+			proof = Likely
 		}
 		most := max(best.rate, carried(c, l))
 		if most < (1+same)*one.rate || linear(l) && steady(one) {
 			continue // one stream fills it, or each is held to the same
 		}
 		if bucketless(c, l) {
-			out = append(out, c.smallBucket(l, one, l.many()))
+			out = append(out, c.smallBucket(l, one, l.wide()))
 			continue
 		}
 		v := draft(ShallowBuffer, Likely, l, one, l.many(), l.find("half"), l.udp, l.find("bbr"))
@@ -244,10 +253,13 @@ func shallow(c *Case) (out []result.Verdict) {
 		put(&v, "loss", f.ratio, "ratio")
 		c.queueValues(&v, f)
 		say(&v, "1 stream: %s, %s retransmitted", rate(one.rate), percent(one.ratio))
+		if one.ratio == 0 && began > 0 {
+			say(&v, "its start, before that was measured, lost %d segments, and it climbs since", began)
+		}
 		if m := l.many(); m != nil {
 			say(&v, "changed: %s, %s retransmitted", streamsText(m), percent(m.ratio))
 		}
-		if half := l.find("half"); half != nil && half.usable() {
+		if half := l.find("half"); half != nil && half.usable() && half.rate < one.rate*(1-same) {
 			say(&v, "changed: half the rate (%s): %s retransmitted", rate(half.rate), percent(half.ratio))
 		}
 		if u := udpLoss(l); u != nil {
@@ -267,25 +279,46 @@ func shallow(c *Case) (out []result.Verdict) {
 	return out
 }
 
-// thin reports that the queue that several streams fill is too short for one: CUBIC gives up three
+// thin reports that the queue that several streams overflow is too short for one: CUBIC gives up three
 // tenths of its window when it overflows (RFC 9438, β = 0.7), so with a queue of a fifth of the
-// bandwidth-delay product one stream still has 0.7 × 1.2 = 84 % of the path at its worst. Unknown
-// counts as thin.
-func (c *Case) thin(m *flow) bool {
-	if m == nil || m.rise == nil {
-		return true
+// bandwidth-delay product one stream still has 0.7 × 1.2 = 84 % of the path at its worst. Each flow
+// that overflowed it bounds it from above: by what small packets waited, else by TCP's longest round
+// trip. told is false where no flow did.
+func (c *Case) thin(l *leg) (thin, told bool) {
+	least := math.Inf(1)
+	for _, f := range append(l.plain(), l.scan()) {
+		if f == nil || f.streams < 2 || !f.usable() || !lossMatters(f) {
+			continue
+		}
+		if f.rise != nil {
+			_, most, _ := f.queue(c)
+			least = min(least, most)
+		} else if f.rttMax > 0 && c.Idle.rtt > 0 {
+			least = min(least, max(f.rttMax-c.Idle.rtt, 0))
+		}
 	}
-	_, most, known := m.queue(c)
-	return !known || most < thinQueue*c.Idle.rtt
+	return least < thinQueue*c.Idle.rtt, !math.IsInf(least, 1)
 }
 
 // thinQueue is in round trips of the empty path.
 const thinQueue = 0.15
 
+// began counts the segments that a flow sent again before it was measured.
+func (f *flow) began() (n int64) {
+	for _, iv := range f.run.Intervals(f.dir.Sender()) {
+		for i := range iv.Streams {
+			if r := iv.Streams[i].Retransmits; iv.Omitted && iv.Streams[i].Sender && r != nil {
+				n += *r
+			}
+		}
+	}
+	return n
+}
+
 // bucketless reports a policer whose bucket is too small for a burst to show: losses that vanish
 // below a rate that nothing passes, and no packet waits.
 func bucketless(c *Case, l *leg) bool {
-	one, m, f := l.one(), l.many(), l.lossy()
+	one, m, f := l.one(), l.wide(), l.lossy()
 	if one == nil || m == nil || f == nil || !one.usable() || atTheEnds(c, l, one) || linear(l) {
 		return false
 	}

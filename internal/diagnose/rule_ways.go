@@ -181,8 +181,9 @@ func (l *leg) twoWays() (slow, fast []way, differ bool) {
 	switch {
 	case f.rate > 0 && s.rate < (1-wayDiffers)*f.rate:
 		// Where losses hold single streams, their rates differ by chance: a few events more or less.
-		lossy := l.lossy()
-		differ = lossy == nil || !l.lossesStay(lossy)
+		// Where its buffer holds the sender, by how much depends on how its packets fell into it.
+		lossy, one := l.lossy(), l.one()
+		differ = (lossy == nil || !l.lossesStay(lossy)) && (one == nil || !one.bufferBound())
 	case s.rtt > 0 && f.rtt > 0 && s.rtt > (1+wayDiffers)*f.rtt && s.rtt-f.rtt > 0.001:
 		differ = true
 	}
