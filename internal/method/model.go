@@ -113,7 +113,7 @@ type Model struct {
 // The parts of a test.
 const (
 	modelLimit = 60 * time.Second
-	modelPart  = 3 * time.Second // the longest part: what it shows may end the test
+	modelPart  = 3 * time.Second // the longest part; within it each row of the receiver may end the test
 	modelLeast = 500 * time.Millisecond
 	modelLate  = 3 // parts that a busy sender may spoil
 )
@@ -160,17 +160,20 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 		}
 		late := false
 		if s := x.Run.Sum(result.Direction(d)); s != nil && s.Sender != nil {
-			p.Seconds += s.Sender.Seconds()
+			p.Seconds += s.Sender.Seconds() // of the parts
 			late = s.Sender.Rate() < senderReached*m.Rate
 		}
 		if late { // less was asked of the path than it should carry: no evidence
 			p.Late++
+			continue
 		}
-		if !late {
-			p.Packets += l.Sent - host
-			p.Lost += l.Lost - host
-			p.Host += host
-			p.Result = test.Decide(p.Packets, p.Lost)
+		p.Host += host
+		for _, f := range feedbacks(x.Run, result.Direction(d), l, host) {
+			p.Packets, p.Lost = p.Packets+f.packets, p.Lost+f.lost
+			if p.Result = test.Decide(p.Packets, p.Lost); p.Result != result.Inconclusive {
+				p.Seconds -= f.rest // what came after the decision is not part of the test
+				break
+			}
 		}
 	}
 	if p.Packets > 0 {
@@ -178,6 +181,49 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 	}
 	p.Short = p.Result == result.Inconclusive && p.Late >= modelLate
 	return p
+}
+
+// feedback is what the receiver told at one moment: how many datagrams more had been sent, and
+// of them lost; rest is how much of the part's time was left then, s.
+type feedback struct {
+	packets, lost int64
+	rest          float64
+}
+
+// feedbacks are the moments of a part: the receiver's rows, and what came to light after the last of
+// them. Where the rows are not what the end's count says (datagrams came late, a host dropped some
+// of them), the part is one.
+func feedbacks(run *result.Run, d result.Direction, l *result.UDPLoss, host int64) []feedback {
+	whole := []feedback{{packets: l.Sent - host, lost: l.Lost - host}}
+	length := 0.0
+	if s := run.Sum(d); s != nil && s.Sender != nil {
+		length = s.Sender.Seconds()
+	}
+	if host > 0 || length <= 0 {
+		return whole
+	}
+	var out []feedback
+	left := feedback{packets: l.Sent, lost: l.Lost}
+	for i := range run.Rows {
+		row := &run.Rows[i]
+		if row.End != d.Receiver() || row.Omitted {
+			continue
+		}
+		for _, s := range row.Sums {
+			if s.Direction != d || s.Sender || s.Packets == nil || s.Lost == nil {
+				continue
+			}
+			if *s.Packets < 0 || *s.Lost < 0 {
+				return whole
+			}
+			left.packets, left.lost = left.packets-*s.Packets, left.lost-*s.Lost
+			out = append(out, feedback{packets: *s.Packets, lost: *s.Lost, rest: max(length-s.Stop, 0)})
+		}
+	}
+	if left.packets < 0 || left.lost < 0 || left.lost > left.packets {
+		return whole
+	}
+	return append(out, left)
 }
 
 // MaxModelBurst is the largest window that one burst can be.
@@ -216,7 +262,7 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 	}
 	p := m.UDP
 	p.Transport, p.Direction, p.Streams, p.RateSet = plan.UDP, d, 1, true
-	p.Bitrate, p.Duration, p.Interval = int64(m.Rate), length, max(min(length, time.Second), plan.MinInterval)
+	p.Bitrate, p.Duration, p.Interval = int64(m.Rate), length, plan.MinInterval // each row is a feedback
 	k := 1
 	for _, x := range history {
 		if x.Step.Plan.Direction == d && (x.Step.Plan.Burst > 0) == bursts {

@@ -172,3 +172,46 @@ func TestModelSequence(t *testing.T) {
 		t.Errorf("in too short a time: %+v", parts)
 	}
 }
+
+// The test ends at the first row that decides, whatever the rest of the part shows; rows that
+// are not what the end counted decide nothing.
+func TestModelFeedback(t *testing.T) {
+	m := method.Model{Rate: 2.5e6, RTT: 50 * time.Millisecond, Directions: []plan.Direction{plan.Up}, UDP: plan.Plan{BlockSize: 1460}}
+	first, more := m.Next(nil)
+	if !more || first.Plan.Interval != plan.MinInterval {
+		t.Fatalf("%+v: each part has rows of %v", first, plan.MinInterval)
+	}
+	play := func(total int64, rows ...int64) method.ModelPart {
+		d := modelRun(first, func(int64) int64 { return total })
+		each := *d.Run.Sums[0].Receiver.Packets / 20
+		for i, lost := range rows {
+			d.Run.Rows = append(d.Run.Rows, result.Interval{End: result.Server, Sums: []result.IntervalSum{
+				{Direction: result.Up, Start: float64(i) / 10, Stop: float64(i+1) / 10, Packets: &each, Lost: &lost},
+			}})
+		}
+		parts := m.Answer([]method.Done{d})
+		if len(parts) != 1 {
+			t.Fatalf("%+v", parts)
+		}
+		return parts[0]
+	}
+	for name, c := range map[string]struct {
+		total  int64
+		rows   []int64
+		want   string
+		lost   int64
+		within float64 // s
+	}{
+		"three at once":                {3, []int64{0, 3, 0, 0, 0, 0, 0, 0}, result.Fail, 3, 0.25},
+		"the whole would go on":        {3, nil, result.Inconclusive, 3, 2},
+		"the rows lost what came late": {3, []int64{0, 9, 0, 0}, result.Inconclusive, 3, 2},
+		"a row took some back":         {3, []int64{0, 4, -1, 0}, result.Inconclusive, 3, 2},
+		"lost after the last row":      {5, []int64{0, 0, 0, 0}, result.Fail, 5, 2},
+		"nothing lost":                 {0, []int64{0, 0, 0, 0, 0, 0}, result.Pass, 0, 2},
+	} {
+		p := play(c.total, c.rows...)
+		if p.Result != c.want || p.Lost != c.lost || p.Seconds > c.within || p.Seconds <= 0 {
+			t.Errorf("%s: %s with %d of %d lost in %.2f s; want %s with %d in at most %v s", name, p.Result, p.Lost, p.Packets, p.Seconds, c.want, c.lost, c.within)
+		}
+	}
+}
