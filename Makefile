@@ -9,7 +9,7 @@ export GOFLAGS = -buildvcs=false
 # SQLite is Go code made from C: optimising it takes minutes for each system and mode, and what is tested here is ours.
 QUICK    = GOFLAGS="$(GOFLAGS) -gcflags=modernc.org/...=-N"
 
-.PHONY: build windows run test peers lint unit interop script cross bench fuzz truth wine clean generate man
+.PHONY: build windows run test peers lint unit interop script cross bench fuzz truth ndr wine clean generate man
 
 build: ## bin/fullbore
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/fullbore ./cmd/fullbore
@@ -59,6 +59,10 @@ bench: build ## pairs against each peer binary that is found; table into docs/be
 truth: ## every lab scenario live, in fit runs; table into docs/verdicts.md (root)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/truth/fullbore ./cmd/fullbore
 	$(GO) run ./test/truth -fullbore bin/truth/fullbore -out docs/verdicts.md -jobs $(JOBS)
+
+ndr: ## searches for the loss-free rate over paths that ten seeds draw; table into docs/ndr.md (root)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/truth/fullbore ./cmd/fullbore
+	$(GO) run ./test/ndr -fullbore bin/truth/fullbore -out docs/ndr.md
 
 generate: ## docs that come from tables: compat, schema, man pages
 	$(GO) test ./internal/cli/compat/... -update
