@@ -124,6 +124,9 @@ type Facts struct {
 	TrackedMax  *int64   `json:"conntrack_max,omitempty"`      // places of the connection table
 	ClockSource string   `json:"clock,omitempty"`              // clock source
 	ClockSynced *bool    `json:"clock_synchronised,omitempty"` // a time service keeps the clock
+	Listen      *int64   `json:"somaxconn,omitempty"`          // Linux: connections that may wait for a listener to take them
+	Backlog     *int64   `json:"netdev_max_backlog,omitempty"` // Linux: packets that may wait for a processor
+	PollBudget  *int64   `json:"netdev_budget,omitempty"`      // Linux: packets that one turn of receiving takes at most
 	Recorded    bool     `json:"recorded,omitempty"`           // read from a recorded tree: replayed, not of this machine
 }
 

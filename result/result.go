@@ -238,6 +238,9 @@ type Host struct {
 	Clock      string `json:"clock,omitempty"`   // clock source
 	// Forwarding: it forwards packets between its interfaces; nil = unknown.
 	Forwarding *bool `json:"ip_forward,omitempty"`
+	// Settings are what the advice of a diagnosis needs to know of it; a server tells them
+	// whom its operator trusts (serve --facts full, or a login). nil = unknown.
+	Settings *Facts `json:"settings,omitempty"`
 }
 
 // NIC is a network interface's fixed facts.
@@ -463,6 +466,9 @@ type HostSample struct {
 	// Throttled is the share of the interval in which a CPU quota (cgroup) held this
 	// program; nil = unknown or no quota.
 	Throttled *float64 `json:"throttled,omitempty"`
+	// MHz is the clock of the interval's busiest core at its end (Linux cpufreq), read at most
+	// once a second; nil = not read, or unknown.
+	MHz *int `json:"mhz,omitempty"`
 }
 
 // CoreShare splits one core's time; the fields add up to 1.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fullbore-net/fullbore/internal/diagnose"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
@@ -227,7 +226,7 @@ func (e *env) acceptFacts(ctx context.Context, host string, family int) *result.
 		}
 		peer = addrs[0]
 	}
-	return diagnose.FactsOf(oshost.Take(ctx, peer))
+	return oshost.Settings(oshost.Take(ctx, peer))
 }
 
 // acceptance is one acceptance on its way.

@@ -368,13 +368,13 @@ func (e *env) diagnoseFacts(ctx context.Context, o *diagnoseOptions, host string
 		peer = addrs[0]
 	}
 	if o.facts == "" {
-		return diagnose.FactsOf(oshost.Take(ctx, peer)), nil
+		return oshost.Settings(oshost.Take(ctx, peer)), nil
 	}
 	inv, err := doctorFacts(ctx, &doctorOptions{facts: o.facts}, peer)
 	if err != nil {
 		return nil, err
 	}
-	f := diagnose.FactsOf(inv)
+	f := oshost.Settings(inv)
 	f.Recorded = true
 	return f, nil
 }

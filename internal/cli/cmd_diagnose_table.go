@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/diagnose"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -19,6 +20,8 @@ type stageTable struct {
 	headed bool
 	lines  int                          // stages so far
 	one    map[result.Direction]float64 // rate of the single stream, which others are held against
+	// rate is what the command's own verdicts go by; nil = the run's headline.
+	rate func(*method.Done, result.Direction) float64
 }
 
 // Widths of the columns behind the first.
@@ -82,6 +85,9 @@ func (t *stageTable) print(v *stageView, d *method.Done) {
 func (t *stageTable) direction(v *stageView, d *method.Done, s *result.Sum, first bool, remarks *[]string) {
 	run := d.Run
 	h := conclude.HeadlineOf(run, s.Direction)
+	if t.rate != nil {
+		h.BPS = t.rate(d, s.Direction)
+	}
 	title := d.Step.Title
 	if len(run.Sums) > 1 {
 		title = "… " + string(s.Direction)
@@ -122,7 +128,7 @@ func (t *stageTable) direction(v *stageView, d *method.Done, s *result.Sum, firs
 		rate, change, lost = "–", "", ""
 		*remarks = append(*remarks, "not made: the bytes that were allowed (--max-bytes) were used up before its measured part began")
 	}
-	fmt.Fprintln(v.e.Out, t.line(title, rate, change, lost, riseText(run, s.Direction)))
+	fmt.Fprintln(v.e.Out, t.line(title, rate, change, lost, delayText(run, s.Direction)))
 }
 
 // budgetUsed reports that a run's bytes were used up before its measured part began.
@@ -144,25 +150,17 @@ func share(r float64) string {
 	}
 }
 
-// riseText is how much longer than on the empty path small packets beside a load took, typically;
-// "" where nothing told.
-func riseText(run *result.Run, dir result.Direction) string {
-	for i := range run.Probes {
-		p := &run.Probes[i]
-		way := p.Up
-		if dir == result.Down {
-			way = p.Down
-		}
-		if p.Kind == "udp-echo" && way != nil && way.PDV != nil {
-			return "+" + conclude.Time(way.PDV.P50)
-		}
+// delayText is what a load costs small packets (with a sign), else TCP's round trip; "" where nothing
+// told.
+func delayText(run *result.Run, dir result.Direction) string {
+	s, above, known := diagnose.Delay(run, dir)
+	switch {
+	case !known:
+		return ""
+	case above:
+		return "+" + conclude.Time(s)
 	}
-	for i := range run.Streams {
-		if s := &run.Streams[i]; s.Direction == dir && s.TCP != nil && s.TCP.MeanRTT > 0 && run.End == dir.Sender() {
-			return conclude.Time(float64(s.TCP.MeanRTT) / 1e6)
-		}
-	}
-	return ""
+	return conclude.Time(s)
 }
 
 // roundTripText is what small packets on the empty path saw: for the column, and in words.

@@ -20,7 +20,9 @@ type diagnoseView struct {
 }
 
 func (e *env) newDiagnoseView(o *diagnoseOptions, host string) *diagnoseView {
-	return &diagnoseView{stageView: e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines), o: o, host: host}
+	v := &diagnoseView{stageView: e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines), o: o, host: host}
+	v.table.rate = diagnose.RateOf
+	return v
 }
 
 // head says what begins and how much traffic it makes.

@@ -26,6 +26,7 @@ const (
 	Steal           = "steal"
 	CompetingLoad   = "competing-load"
 	LocalDrops      = "local-drops"
+	ClockFell       = "clock-fell"
 	NoReceiverCount = "no-receiver-count"
 )
 

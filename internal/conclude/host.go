@@ -30,6 +30,7 @@ func (c *conclusion) host(e result.End) {
 		})
 	}
 	c.cores(e, name, true)
+	c.slowed(e, name)
 	c.drops(e, name)
 }
 

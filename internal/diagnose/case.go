@@ -198,16 +198,7 @@ func flowOf(d *method.Done, dir result.Direction) flow {
 			f.throttled[i] = v
 		}
 	}
-	for i := range run.Probes {
-		p := &run.Probes[i]
-		way := p.Up
-		if dir == result.Down {
-			way = p.Down
-		}
-		if p.Kind == "udp-echo" && way != nil && way.PDV != nil {
-			f.rise, f.probes = way.PDV, p
-		}
-	}
+	f.probes, f.rise = probesBeside(run, dir)
 	return f
 }
 

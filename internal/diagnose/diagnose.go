@@ -100,55 +100,65 @@ const (
 
 // rule looks at a case and says what it sees: nothing, or some verdicts.
 type rule struct {
-	code string // of the verdict that it mostly makes; for the tests
-	look func(*Case) []result.Verdict
+	code  string // of the verdict that it mostly makes; for the tests
+	look  func(*Case) []result.Verdict
+	needs needs
 }
+
+// needs is what a rule is about, and so where it is asked: Case.asked.
+type needs int
+
+const (
+	nothing needs = iota // it is about the ends, or looks for itself
+	wire                 // it is about what lies between two machines, or about their being two
+)
 
 // rules is the whole list, in the order in which causes are ranked when nothing else
 // decides: what stops traffic at all, then the hosts, then the settings, then the path.
 var rules = []rule{
-	{Firewall, firewall},
-	{MTUHole, mtuHole},
-	{Outage, outage},
-	{SenderCPU, cpu},
-	{RateLimited, setRate},
-	{Application, application},
-	{ScalingLost, scalingLost},
-	{ReceiveWindow, receiveWindow},
-	{SendBuffer, sendBuffer},
-	{Reordering, reordering},
-	{LossRandom, loss},
-	{ControlUnfit, controlUnfit},
-	{Policer, police},
-	{ClassStarved, classStarved},
-	{ECMP, ecmp},
-	{PerFlow, perFlow},
-	{PerFlow, bundle},
-	{Competing, competing},
-	{ShallowBuffer, shallow},
-	{PathFull, full},
-	{StandingQueue, standingQueue},
-	{Asymmetric, asymmetric},
-	{BothWays, bothWays},
-	{LAGCollision, collision},
-	{TCPSplit, tcpSplit},
-	{OptionsAltered, optionsAltered},
-	{Firewall, udpBlocked},
-	{SocketLoss, socketLoss},
-	{SmallMTU, smallMTU},
-	{Fragmentation, fragmentation},
-	{LinkSlow, linkFacts},
-	{SingleQueue, hostFacts},
-	{Steal, stolen},
-	{SameMachine, sameMachine},
-	{Unsteady, unsteady},
-	{Forwarder, deviceUnderTest},
-	{SameHypervisor, sameHypervisor},
-	{OldPeer, oldPeer},
-	{ToolLimit, toolLimit},
-	{OffloadOff, hostNotes},
-	{Translated, differ},
-	{LoadedDelay, underLoad},
+	{Firewall, firewall, nothing},
+	{MTUHole, mtuHole, nothing},
+	{Outage, outage, nothing},
+	{SenderCPU, cpu, nothing},
+	{RateLimited, setRate, nothing},
+	{Application, application, nothing},
+	{ScalingLost, scalingLost, nothing},
+	{ReceiveWindow, receiveWindow, nothing},
+	{SendBuffer, sendBuffer, nothing},
+	{Reordering, reordering, nothing},
+	{LossRandom, loss, wire},
+	{ControlUnfit, controlUnfit, nothing},
+	{Policer, police, nothing},
+	{ClassStarved, classStarved, wire},
+	{ECMP, ecmp, wire},
+	{PerFlow, perFlow, nothing},
+	{PerFlow, bundle, wire},
+	{Competing, competing, wire},
+	{ShallowBuffer, shallow, nothing},
+	{PathFull, full, nothing},
+	{StandingQueue, standingQueue, wire},
+	{Asymmetric, asymmetric, wire},
+	{BothWays, bothWays, wire},
+	{LAGCollision, collision, nothing},
+	{TCPSplit, tcpSplit, wire},
+	{OptionsAltered, optionsAltered, nothing},
+	{Firewall, udpBlocked, nothing},
+	{SocketLoss, socketLoss, nothing},
+	{SmallMTU, smallMTU, wire},
+	{Fragmentation, fragmentation, wire},
+	{LinkSlow, linkFacts, wire},
+	{SingleQueue, hostFacts, wire},
+	{Steal, stolen, nothing},
+	{SameMachine, sameMachine, wire},
+	{Unsteady, unsteady, nothing},
+	{Forwarder, deviceUnderTest, wire},
+	{SameHypervisor, sameHypervisor, wire},
+	{OldPeer, oldPeer, nothing},
+	{ToolLimit, toolLimit, wire},
+	{BacklogDropped, backlog, nothing},
+	{OffloadOff, hostNotes, wire},
+	{Translated, differ, wire},
+	{LoadedDelay, underLoad, wire},
 }
 
 // Judge applies every rule and ranks what they say: causes before notes, what leaves the
@@ -162,6 +172,9 @@ func Judge(history []method.Done, facts *result.Facts) []result.Verdict {
 	var out []result.Verdict
 	order := map[string]int{}
 	for i, r := range rules {
+		if !c.asked(r) {
+			continue
+		}
 		for _, v := range r.look(c) {
 			if _, known := order[v.Code]; !known {
 				order[v.Code] = i

@@ -5,78 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fullbore-net/fullbore/internal/oshost"
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/result"
 )
-
-// FactsOf picks what the rules look at from an inventory.
-func FactsOf(inv *oshost.Inventory) *result.Facts {
-	t := &inv.TCP
-	f := &result.Facts{
-		OS: inv.Host.OS, TCPRead: t.ReadMem, TCPWrite: t.WriteMem, CoreRead: t.CoreReadMax, CoreWrite: t.CoreWriteMax,
-		Moderate: t.ModerateRcv, Scaling: t.WindowScaling, SACK: t.SACK, Timestamps: t.Timestamps, Congestion: t.Congestion, Available: t.Available,
-		Autotuning: t.AutotuningLevel, Forwarding: t.Forward, Recorded: inv.Recorded,
-		Governor: inv.CPU.Governor, MHz: inv.Host.MHz, NowMHz: inv.CPU.CurMHz, OnBattery: inv.CPU.OnBattery,
-		NUMANodes: inv.CPU.NUMANodes, Virtual: inv.Host.Virtual, Steal: inv.CPU.StealShare, ClockSource: inv.Host.Clock,
-	}
-	if len(inv.NICs) > 0 {
-		readNIC(f, &inv.NICs[0])
-		for i := range inv.NICs[1:] {
-			if n := &inv.NICs[i+1]; f.Kind != oshost.KindPhysical && n.Kind == oshost.KindPhysical {
-				readCard(f, n) // what the hardware below a bond or a VLAN says
-				break
-			}
-		}
-	}
-	if q := inv.Quota; q != nil {
-		f.Quota, f.Throttled = &q.CPUs, q.Throttled
-	}
-	if c := inv.Conntrack; c != nil && c.Max > 0 {
-		used := float64(c.Count) / float64(c.Max)
-		f.Conntrack, f.TrackedMax = &used, &c.Max
-	}
-	if inv.Clock != nil {
-		f.ClockSynced = inv.Clock.Synced
-	}
-	return f
-}
-
-// readNIC takes the interface towards the peer.
-func readNIC(f *result.Facts, n *oshost.NIC) {
-	f.Kind, f.MaxBPS, f.Emulated, f.SpeedBPS, f.Duplex, f.MTU = n.Kind, n.MaxBPS, n.Emulated, n.SpeedBPS, n.Duplex, n.MTU
-	if len(n.Qdiscs) > 0 {
-		f.Qdisc = n.Qdiscs[0]
-	}
-	readCard(f, n)
-}
-
-// readCard takes what is the hardware's.
-func readCard(f *result.Facts, n *oshost.NIC) {
-	f.NIC, f.Driver = n.Name, n.Driver
-	f.NUMANode, f.NearCPUs = n.NUMANode, n.NearCPUs
-	f.RSS, f.RPS = n.RSSQueues, n.RPSCPUs
-	if c := n.Channels; c != nil {
-		f.QueuesNow, f.QueuesMax = &c.Now, &c.Max
-	}
-	if r := n.Rings; r != nil {
-		f.RingNow, f.RingMax = &r.Rx.Now, &r.Rx.Max
-	}
-	if n.IRQ != nil {
-		f.Busiest = &n.IRQ.Busiest
-	}
-	if n.Errors != nil {
-		f.Missed = &n.Errors.RxMissed
-	}
-	f.Off = nil
-	if n.Kind != oshost.KindPhysical {
-		return // of software interfaces it says nothing
-	}
-	for _, name := range []string{oshost.TSO, oshost.GSO, oshost.GRO, oshost.TxChecksum, oshost.RxChecksum} {
-		if o, ok := n.Offloads[name]; ok && !o.On && !o.Fixed {
-			f.Off = append(f.Off, name)
-		}
-	}
-}
 
 // nicOf is the interface of an end: the run's, or the one of recorded facts, which stand for
 // this host as a whole.
@@ -90,14 +21,48 @@ func (c *Case) nicOf(run *result.Run, e result.End) *result.NIC {
 	return nil
 }
 
-// nicName names this host's interface.
-func (c *Case) nicName() string {
+// settings are what an end told of itself: this host's own, or the other end's where it trusts us
+// (serve --facts full, or a login). nil = not known.
+func (c *Case) settings(e result.End) *result.Facts {
+	if e == result.Client {
+		return &c.Facts
+	}
+	for _, d := range c.History {
+		if d.Run == nil {
+			continue
+		}
+		if h := d.Run.Hosts.Of(e); h != nil && h.Settings != nil {
+			return h.Settings
+		}
+	}
+	return nil
+}
+
+// tellers are the ends whose settings are known, each machine once.
+func (c *Case) tellers() []result.End {
+	ends := []result.End{result.Client}
+	if run := c.first(); run != nil && c.settings(result.Server) != nil && !conclude.SharedCores(run) {
+		ends = append(ends, result.Server)
+	}
+	return ends
+}
+
+// nicName names the interface of an end.
+func (c *Case) nicName(e result.End) string {
 	if run := c.first(); run != nil {
-		if n := c.nicOf(run, result.Client); n != nil {
+		if n := c.nicOf(run, e); n != nil {
 			return n.Name
 		}
 	}
 	return "the interface"
+}
+
+// replayed marks what rests on facts that were recorded on another machine.
+func replayed(f *result.Facts) string {
+	if f != nil && f.Recorded {
+		return " (recorded facts)"
+	}
+	return ""
 }
 
 // inList reports that a CPU is in a list as the kernel writes it ("0-7,16-23").

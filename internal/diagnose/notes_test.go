@@ -33,11 +33,16 @@ func cored(load float64, cores ...string) func(*sample.Test) {
 
 // judged are the verdicts of one test upwards, over a path of that round trip.
 func judged(f result.Facts, changes ...func(*sample.Test)) []result.Verdict {
+	return judgedAt(0.005, f, changes...)
+}
+
+// judgedAt is judged over a path of another round trip, s.
+func judgedAt(rtt float64, f result.Facts, changes ...func(*sample.Test)) []result.Verdict {
 	t := sample.New()
 	for _, change := range changes {
 		change(&t)
 	}
-	return diagnose.Judge([]method.Done{idleStage(0.005), stage("up-1", t)}, &f)
+	return diagnose.Judge([]method.Done{idleStage(rtt), stage("up-1", t)}, &f)
 }
 
 // Notes that rest on this host's settings: each with what makes it, and what must not.
@@ -364,7 +369,7 @@ func TestMeaning(t *testing.T) {
 }
 
 // Facts of whole recorded hosts come through.
-func TestFactsOf(t *testing.T) {
+func TestSettings(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "oshost", "testdata", "hosts", "server-25g.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -373,13 +378,221 @@ func TestFactsOf(t *testing.T) {
 	if err := json.Unmarshal(data, &inv); err != nil {
 		t.Fatal(err)
 	}
-	f := diagnose.FactsOf(&inv)
+	f := oshost.Settings(&inv)
 	if f.NIC != "ens1f0" || f.Driver != "mlx5_core" || *f.SpeedBPS != 25e9 || f.Duplex != "full" || f.MTU != 9000 || *f.RingNow != 8192 || *f.RingMax != 8192 ||
 		*f.QueuesNow != 16 || *f.NUMANode != 0 || f.Qdisc == "" || len(f.Off) != 0 || !f.Recorded || *f.MHz != 2100 {
 		t.Errorf("%+v", *f)
 	}
 	inv.NICs[0].Offloads[oshost.TSO] = oshost.Offload{}
-	if f := diagnose.FactsOf(&inv); len(f.Off) != 1 || f.Off[0] != oshost.TSO {
+	if f := oshost.Settings(&inv); len(f.Off) != 1 || f.Off[0] != oshost.TSO {
 		t.Errorf("off: %v", f.Off)
+	}
+}
+
+// What the other end tells of its settings is named in the advice, beside what is needed; a stranger's
+// advice has the command alone.
+func TestToldSettings(t *testing.T) {
+	told := result.Facts{
+		TCPRead: &[3]int64{4096, 65536, 65536}, CoreRead: ptr(int64(212992)), Backlog: ptr(int64(1000)), PollBudget: ptr(int64(300)), Quota: ptr(0.5),
+	}
+	window := func(t *sample.Test) {
+		t.Rates, t.RTT, t.IdleRTT, t.Window, t.RwndLim = sample.Flat(10.4e6, 10), 50000, 49800, 65536, 0.93
+	}
+	dropped := func(t *sample.Test) {
+		t.Hosts = func(e result.End, _ int) *result.HostSample {
+			h := sample.Cores(60, "5/20/5/70")
+			if e == result.Server {
+				h.Softnet = &result.Softnet{Processed: 1000, Dropped: 3}
+			}
+			return h
+		}
+	}
+	held := func(t *sample.Test) {
+		t.Hosts = func(e result.End, _ int) *result.HostSample {
+			h := sample.Cores(30, "5/20/5/70")
+			if e == result.Server {
+				h.Throttled = ptr(0.4)
+			}
+			return h
+		}
+	}
+	for _, c := range []struct {
+		name, code string
+		rtt        float64
+		change     func(*sample.Test)
+		words      string // in evidence or advice where it is told
+	}{
+		{"receive window", diagnose.ReceiveWindow, 0.0498, window, "net.ipv4.tcp_rmem is 4096 65536 65536 now, and "},
+		{"backlog", diagnose.BacklogDropped, 0.005, dropped, "net.core.netdev_max_backlog is 1000 and netdev_budget 300 now: sysctl -w net.core.netdev_max_backlog=10000 net.core.netdev_budget=600"},
+		{"quota", diagnose.ReceiverCPU, 0.005, held, "allows 0.5 processors' worth of time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, tells := range []bool{true, false} {
+				v := find(judgedAt(c.rtt, result.Facts{}, c.change, func(t *sample.Test) {
+					if t.Server.OS = "linux"; tells {
+						t.Server.Settings = &told
+					}
+				}), c.code)
+				if v == nil {
+					t.Fatalf("told %v: nothing", tells)
+				}
+				all := strings.Join(append(v.Evidence, v.Advice...), "\n")
+				if strings.Contains(all, c.words) != tells {
+					t.Errorf("told %v: %s", tells, all)
+				}
+			}
+		})
+	}
+}
+
+// The same notes of the other end, by what it tells of itself: they name it, and nothing is said of a
+// server that tells nothing.
+func TestServerNotes(t *testing.T) {
+	at := func(load float64, cores ...string) func(*sample.Test) {
+		return func(t *sample.Test) {
+			t.Hosts = func(e result.End, _ int) *result.HostSample {
+				h := sample.Cores(60, "5/20/5/70", "0/5/0/95")
+				if e == result.Server {
+					h = sample.Cores(60, cores...)
+					h.WorkerLoad = &load
+				}
+				return h
+			}
+		}
+	}
+	busy, quiet := at(0.97, "5/70/20/5", "0/5/0/95"), at(0.3, "5/20/5/70", "0/5/0/95")
+	for _, c := range []struct {
+		code, certainty string
+		facts           result.Facts
+		change          func(*sample.Test)
+	}{
+		{diagnose.OffloadOff, diagnose.Likely, result.Facts{Kind: "physical", Off: []string{"rx-gro"}}, busy},
+		{diagnose.OffloadOff, diagnose.Possible, result.Facts{Kind: "physical", Off: []string{"rx-gro"}}, quiet},
+		{diagnose.SmallRing, diagnose.Possible, result.Facts{RingNow: ptr(256), RingMax: ptr(4096), Missed: ptr(int64(812))}, quiet},
+		{diagnose.Distance, diagnose.Likely, result.Facts{NUMANode: ptr(1), NUMANodes: ptr(2), NearCPUs: "8-15"}, busy},
+		{diagnose.TableFull, diagnose.Likely, result.Facts{Conntrack: ptr(0.97), TrackedMax: ptr(int64(65536))}, quiet},
+		{diagnose.SlowClock, diagnose.Likely, result.Facts{MHz: ptr(2600), NowMHz: ptr(1200), Governor: "schedutil"}, busy},
+		{diagnose.EmulatedCard, diagnose.Likely, result.Facts{Emulated: true, Driver: "e1000"}, quiet},
+		{diagnose.SingleQueue, diagnose.Possible, result.Facts{QueuesNow: ptr(1), QueuesMax: ptr(8)}, quiet},
+		{diagnose.SingleQueue, diagnose.Likely, result.Facts{QueuesNow: ptr(1), QueuesMax: ptr(8)}, at(0.5, "2/6/90/2")},
+		{diagnose.Wireless, diagnose.Likely, result.Facts{Kind: "wireless"}, quiet},
+	} {
+		for _, tells := range []bool{true, false} {
+			vs := judged(result.Facts{}, c.change, func(t *sample.Test) {
+				if t.Server.Name, t.Client.Name = "db2", "web1"; tells {
+					t.Server.Settings = &c.facts
+				}
+			})
+			v := find(vs, c.code)
+			if (v != nil) != tells {
+				t.Errorf("%s, told %v: %+v", c.code, tells, v)
+				continue
+			}
+			if v != nil && (v.Host != result.Server || v.Certainty != c.certainty || !strings.Contains(v.Summary, "db2") || strings.Contains(v.Summary, "web1")) {
+				t.Errorf("%s: %+v", c.code, *v)
+			}
+		}
+	}
+}
+
+// Two namespaces of one machine tell the same: it is said once.
+func TestServerNotesOfOneMachine(t *testing.T) {
+	facts := result.Facts{Conntrack: ptr(0.97), TrackedMax: ptr(int64(65536))}
+	n := 0
+	for _, v := range judged(facts, func(t *sample.Test) {
+		for _, h := range []*result.Host{&t.Client, &t.Server} {
+			h.Name, h.SystemInfo, h.OS = "vm", "Linux vm 6.1", "linux"
+		}
+		t.Server.Settings = &facts
+	}) {
+		if v.Code == diagnose.TableFull {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+// The other end's own limit says whether somebody made it small or it is the system's.
+func TestToldLimitDecides(t *testing.T) {
+	held := func(window int64) func(*sample.Test) {
+		return func(t *sample.Test) {
+			t.Rates, t.RTT, t.IdleRTT, t.Window, t.RwndLim = sample.Flat(float64(window)*8/0.1, 10), 100000, 99800, window, 0.93
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		window int64
+		told   *[3]int64
+		code   string
+	}{
+		{"a window of 2 MB, nothing told", 2 << 20, nil, diagnose.ReceiveWindow},
+		{"a window of 2 MB of the system's 6", 2 << 20, &[3]int64{4096, 131072, 6 << 20}, diagnose.Autotuning},
+		{"a window of 3 MB, nothing told", 3 << 20, nil, diagnose.Autotuning},
+		{"a window of 3 MB, since 5 are set", 3 << 20, &[3]int64{4096, 131072, 5 << 20}, diagnose.ReceiveWindow},
+	} {
+		vs := judgedAt(0.0998, result.Facts{}, held(c.window), func(t *sample.Test) {
+			if c.told != nil {
+				t.Server.Settings = &result.Facts{TCPRead: c.told}
+			}
+		})
+		if len(vs) == 0 || vs[0].Code != c.code || vs[0].Host != result.Server {
+			t.Errorf("%s: %+v", c.name, vs)
+		}
+	}
+}
+
+// Window scaling that is gone: at the end that says so, else on the way.
+func TestToldScaling(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		here, there *bool
+		host        result.End
+		certainty   string
+		words       string
+	}{
+		{"both offer it", ptr(true), ptr(true), "", diagnose.Likely, "since both ends offer it"},
+		{"off there", ptr(true), ptr(false), result.Server, diagnose.Proven, "on db2: net.ipv4.tcp_window_scaling is off"},
+		{"off here", ptr(false), ptr(true), result.Client, diagnose.Proven, "here: net.ipv4.tcp_window_scaling is off"},
+		{"not told", ptr(true), nil, "", diagnose.Likely, "or at an end that has it switched off"},
+	} {
+		test := sample.New()
+		test.Rates, test.RTT, test.IdleRTT, test.Window, test.RwndLim = sample.Flat(5.2e6, 10), 100000, 99800, 65535, 0.93
+		test.Client.Name, test.Server.Name = "web1", "db2"
+		if c.there != nil {
+			test.Server.Settings = &result.Facts{Scaling: c.there}
+		}
+		d := stage("up-1", test)
+		for i := range d.Run.Streams {
+			d.Run.Streams[i].TCP.Last.WScale = [2]uint8{}
+		}
+		v := find(diagnose.Judge([]method.Done{idleStage(0.1), d}, &result.Facts{Scaling: c.here}), diagnose.ScalingLost)
+		if v == nil || v.Host != c.host || v.Certainty != c.certainty || !strings.Contains(v.Summary, c.words) {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
+// The clock under load counts, where it was read: what a core did before, asleep, does not.
+func TestSlowClockUnderLoad(t *testing.T) {
+	facts := result.Facts{MHz: ptr(2600), NowMHz: ptr(800), Governor: "schedutil"}
+	at := func(mhz int) func(*sample.Test) {
+		return func(t *sample.Test) {
+			cored(0.97, "5/70/20/5", "0/5/0/95")(t)
+			before := t.Hosts
+			t.Hosts = func(e result.End, row int) *result.HostSample {
+				h := before(e, row)
+				h.MHz = &mhz
+				return h
+			}
+		}
+	}
+	if v := find(judged(facts, at(2600)), diagnose.SlowClock); v != nil {
+		t.Errorf("full speed under load: %+v", *v)
+	}
+	v := find(judged(facts, at(1200)), diagnose.SlowClock)
+	if v == nil || v.Certainty != diagnose.Likely || value(v, "mhz") != 1200 || !strings.Contains(v.Evidence[0], "when the load had lasted") {
+		t.Errorf("slow under load: %+v", v)
 	}
 }

@@ -70,18 +70,23 @@ func keep(t *testing.T, folder string) {
 			t.Errorf("%s: compacting changes the verdicts:\n%s\n%s", f, before, after)
 		}
 		rep.Verdicts, rep.Unseen, rep.Summary, rep.Items = nil, nil, "", nil
-		var b bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		if err := json.NewEncoder(z).Encode(rep); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		name := strings.TrimSuffix(filepath.Base(f), ".json") + ".json.gz"
-		if err := os.WriteFile(filepath.Join("testdata", "runs", name), b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		pack(t, strings.TrimSuffix(filepath.Base(f), ".json"), rep)
+	}
+}
+
+// pack writes a recording.
+func pack(t *testing.T, name string, rep *result.Report) {
+	t.Helper()
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err := json.NewEncoder(z).Encode(rep); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("testdata", "runs", name+".json.gz"), b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -119,6 +124,9 @@ func recorded(t *testing.T) []string {
 func TestReplay(t *testing.T) {
 	if *record != "" {
 		keep(t, *record)
+	}
+	if *update {
+		derive(t)
 	}
 	var b strings.Builder
 	var spent time.Duration

@@ -124,7 +124,7 @@ func (p Planner) classStage(l *leg) *method.Step {
 func classStarved(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one := l.one()
-		if one == nil || !one.usable() || c.loopback() {
+		if one == nil || !one.usable() {
 			continue
 		}
 		ef := l.find("ef")

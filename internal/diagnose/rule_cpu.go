@@ -154,6 +154,10 @@ func (c *Case) cpuVerdict(l *leg, one *flow, end result.End, load float64) resul
 func (c *Case) adviseCPU(v *result.Verdict, l *leg, end result.End, load float64, core hotCore) {
 	switch {
 	case load > 1:
+		if s := c.settings(end); s != nil && s.Quota != nil {
+			put(v, "quota", *s.Quota, "processors")
+			say(v, "the control group on %s allows %.2g processors' worth of time", c.host(end), *s.Quota)
+		}
 		advise(v, c.on(end, []string{"raise the quota: systemctl set-property UNIT CPUQuota=, docker update --cpus N, or the pod's limits.cpu"}, []string{"raise the job object's or container's CPU limit"})...)
 	case v.Reach != nil:
 		advise(v, fmt.Sprintf("several streams use several cores (%s)", c.again(l.dir, "-P 4")))

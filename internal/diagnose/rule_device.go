@@ -11,7 +11,7 @@ import (
 // was measured is the management processor of a router or firewall, not what it forwards.
 func deviceUnderTest(c *Case) (out []result.Verdict) {
 	run := c.first()
-	if run == nil || c.loopback() {
+	if run == nil {
 		return nil
 	}
 	for _, e := range []result.End{result.Client, result.Server} {
@@ -63,7 +63,7 @@ const nearTrip = 0.00015
 // other than a switch lets two hosts be, or faster than the card between them would be.
 func sameHypervisor(c *Case) []result.Verdict {
 	run := c.first()
-	if run == nil || c.loopback() || run.Hosts.Client == nil || run.Hosts.Server == nil || conclude.SharedCores(run) {
+	if run == nil || run.Hosts.Client == nil || run.Hosts.Server == nil || conclude.SharedCores(run) {
 		return nil
 	}
 	a, b := run.Hosts.Client, run.Hosts.Server
@@ -77,7 +77,7 @@ func sameHypervisor(c *Case) []result.Verdict {
 	v := draft(SameHypervisor, Possible, nil)
 	v.Note = true
 	put(&v, "rtt", c.Idle.rtt, "s")
-	say(&v, "both ends are virtual machines (%s) on %s, %s apart%s", kind, a.CPUModel, ms(c.Idle.rtt), c.replayed())
+	say(&v, "both ends are virtual machines (%s) on %s, %s apart%s", kind, a.CPUModel, ms(c.Idle.rtt), replayed(&c.Facts))
 	v.Summary = "Both ends may be virtual machines of one host: then its virtual switch was measured, and no wire."
 	advise(&v, "move one of them to another host (anti-affinity), and repeat")
 	return []result.Verdict{v}

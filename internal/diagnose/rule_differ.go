@@ -11,7 +11,7 @@ import (
 // Each difference is a note of its own: none of them is wrong by itself.
 func differ(c *Case) (out []result.Verdict) {
 	run := c.first()
-	if run == nil || c.loopback() {
+	if run == nil {
 		return nil
 	}
 	out = append(out, c.translated(run)...)
@@ -70,7 +70,7 @@ func (c *Case) interfacesDiffer(a, b *result.NIC) (out []result.Verdict) {
 		v := difference(MTUDiffers)
 		put(&v, "mtu_client", float64(a.MTU), "bytes")
 		put(&v, "mtu_server", float64(b.MTU), "bytes")
-		say(&v, "%s on %s: MTU %d; %s on %s: MTU %d%s", a.Name, c.host(result.Client), a.MTU, b.Name, c.host(result.Server), b.MTU, c.replayed())
+		say(&v, "%s on %s: MTU %d; %s on %s: MTU %d%s", a.Name, c.host(result.Client), a.MTU, b.Name, c.host(result.Server), b.MTU, replayed(&c.Facts))
 		what := "TCP agrees on the smaller one; UDP and whatever does not ask may send packets that the other end's network drops"
 		if max(a.MTU, b.MTU) >= jumbo && min(a.MTU, b.MTU) < jumbo {
 			what = "jumbo frames on one side only: " + what
@@ -83,7 +83,7 @@ func (c *Case) interfacesDiffer(a, b *result.NIC) (out []result.Verdict) {
 		v := difference(SpeedDiffers)
 		put(&v, "speed_client", float64(*a.SpeedBPS), "bit/s")
 		put(&v, "speed_server", float64(*b.SpeedBPS), "bit/s")
-		say(&v, "%s on %s: %s; %s on %s: %s%s", a.Name, c.host(result.Client), rate(float64(*a.SpeedBPS)), b.Name, c.host(result.Server), rate(float64(*b.SpeedBPS)), c.replayed())
+		say(&v, "%s on %s: %s; %s on %s: %s%s", a.Name, c.host(result.Client), rate(float64(*a.SpeedBPS)), b.Name, c.host(result.Server), rate(float64(*b.SpeedBPS)), replayed(&c.Facts))
 		fast := result.Client
 		if *b.SpeedBPS > *a.SpeedBPS {
 			fast = result.Server

@@ -112,9 +112,6 @@ func (c *Case) reader(l *leg, one *flow) result.Verdict {
 
 // competing: an interface carried more than this test.
 func competing(c *Case) (out []result.Verdict) {
-	if c.loopback() {
-		return nil
-	}
 	for _, l := range c.legs() {
 		f := l.one()
 		if f == nil || !f.usable() {
@@ -182,7 +179,7 @@ func foreignTraffic(f *flow, e result.End) (all, foreign float64, known bool) {
 // linkFacts: what was negotiated is less than the hardware can, or half duplex.
 func linkFacts(c *Case) (out []result.Verdict) {
 	run := c.first()
-	if run == nil || c.loopback() {
+	if run == nil {
 		return nil
 	}
 	best := 0.0
@@ -196,27 +193,28 @@ func linkFacts(c *Case) (out []result.Verdict) {
 		if nic == nil {
 			continue
 		}
-		speed := nic.SpeedBPS
-		if e == result.Client && speed != nil && c.Facts.MaxBPS != nil && *speed < *c.Facts.MaxBPS && *speed <= 100e6 {
+		speed, f := nic.SpeedBPS, c.settings(e)
+		if speed != nil && f != nil && f.MaxBPS != nil && *speed < *f.MaxBPS && *speed <= 100e6 {
 			v := draft(LinkSlow, Likely, nil)
 			v.Host, v.Note = e, best < 0.8*float64(*speed)
 			put(&v, "speed", float64(*speed), "bit/s")
-			put(&v, "possible", float64(*c.Facts.MaxBPS), "bit/s")
-			say(&v, "%s on %s negotiated %s; its hardware can %s%s", nic.Name, c.host(e), rate(float64(*speed)), rate(float64(*c.Facts.MaxBPS)), c.replayed())
+			put(&v, "possible", float64(*f.MaxBPS), "bit/s")
+			say(&v, "%s on %s negotiated %s; its hardware can %s%s", nic.Name, c.host(e), rate(float64(*speed)), rate(float64(*f.MaxBPS)), replayed(f))
 			if best > 0 {
 				m := best
 				v.Measured = &m
 				say(&v, "measured: %s", rate(best))
 			}
-			reach(&v, float64(*c.Facts.MaxBPS)*0.94)
-			advise(&v, "change the cable (two of its pairs may be broken) and let both sides negotiate", "ethtool "+nic.Name)
-			v.Summary = fmt.Sprintf("The link of %s runs at %s though it can %s: cable, or a setting of the other side.", c.host(e), rate(float64(*speed)), rate(float64(*c.Facts.MaxBPS)))
+			reach(&v, float64(*f.MaxBPS)*0.94)
+			advise(&v, "change the cable (two of its pairs may be broken) and let both sides negotiate")
+			advise(&v, c.on(e, []string{"ethtool " + nic.Name}, []string{"Get-NetAdapter -Name '" + nic.Name + "' | Format-List LinkSpeed,FullDuplex"})...)
+			v.Summary = fmt.Sprintf("The link of %s runs at %s though it can %s: cable, or a setting of the other side.", c.host(e), rate(float64(*speed)), rate(float64(*f.MaxBPS)))
 			out = append(out, v)
 		}
 		if nic.Duplex == "half" {
 			v := draft(HalfDuplex, Likely, nil)
 			v.Host = e
-			say(&v, "%s on %s runs half duplex%s", nic.Name, c.host(e), c.replayed())
+			say(&v, "%s on %s runs half duplex%s", nic.Name, c.host(e), replayed(f))
 			if best > 0 {
 				m := best
 				v.Measured = &m
@@ -229,56 +227,54 @@ func linkFacts(c *Case) (out []result.Verdict) {
 	return out
 }
 
-func (c *Case) replayed() string {
-	if c.Facts.Recorded {
-		return " (recorded facts)"
-	}
-	return ""
-}
-
 // hostFacts: one queue for a fast card, a radio link.
 func hostFacts(c *Case) (out []result.Verdict) {
-	run := c.first()
-	if run == nil || c.loopback() {
+	if c.first() == nil {
 		return nil
 	}
-	name := c.nicName()
-	soft := 0.0
-	for _, l := range c.legs() {
-		if one := l.one(); one != nil && one.run != nil {
-			k := hottest(one.run, result.Client)
-			soft = max(soft, k.soft)
+	for _, e := range c.tellers() {
+		f := c.settings(e)
+		if q, most := f.QueuesNow, f.QueuesMax; q != nil && most != nil && *q == 1 && *most > 1 {
+			out = append(out, c.oneQueue(e, f, *most))
 		}
-	}
-	if q, most := c.Facts.QueuesNow, c.Facts.QueuesMax; q != nil && most != nil && *q == 1 && *most > 1 {
-		v := draft(SingleQueue, Possible, nil)
-		v.Host, v.Note = result.Client, soft < 0.6
-		if soft >= 0.6 {
-			v.Certainty = Likely
+		if f.Kind == "wireless" {
+			v := draft(Wireless, Likely, nil)
+			v.Host, v.Note = e, true
+			say(&v, "%s on %s is a radio interface%s: shared with its neighbours, half duplex", c.nicName(e), c.host(e), replayed(f))
+			advise(&v, "repeat it over a cable: what is gone then was the radio's", "one station alone, 60 s, 4 streams: "+c.again(result.Down, "-P 4 -t 60"))
+			v.Summary = fmt.Sprintf("%s is connected by radio: its rate is shared, half duplex and changes from second to second.", c.host(e))
+			out = append(out, v)
 		}
-		put(&v, "queues", float64(*q), "")
-		put(&v, "possible", float64(*most), "")
-		put(&v, "softirq", soft, "ratio")
-		say(&v, "%s uses 1 of %d queues; the core that serves it spent %s in interrupts%s", name, *most, percent(soft), c.replayed())
-		advise(&v, fmt.Sprintf("ethtool -L %s combined %d; systemctl start irqbalance", name, *most))
-		v.Summary = fmt.Sprintf("One queue takes all interrupts of %s on %s.", name, c.host(result.Client))
-		out = append(out, v)
-	}
-	if c.Facts.Kind == "wireless" {
-		v := draft(Wireless, Likely, nil)
-		v.Host, v.Note = result.Client, true
-		say(&v, "%s is a radio interface%s: shared with its neighbours, half duplex", name, c.replayed())
-		advise(&v, "repeat it over a cable: what is gone then was the radio's", "one station alone, 60 s, 4 streams: "+c.again(result.Down, "-P 4 -t 60"))
-		v.Summary = fmt.Sprintf("%s is connected by radio: its rate is shared, half duplex and changes from second to second.", c.host(result.Client))
-		out = append(out, v)
 	}
 	return out
+}
+
+// oneQueue words that a card which could use most queues uses one.
+func (c *Case) oneQueue(e result.End, f *result.Facts, most int) result.Verdict {
+	name, soft := c.nicName(e), 0.0
+	for _, l := range c.legs() {
+		if one := l.one(); one != nil && one.run != nil {
+			soft = max(soft, hottest(one.run, e).soft)
+		}
+	}
+	v := draft(SingleQueue, Possible, nil)
+	v.Host, v.Note = e, soft < 0.6
+	if soft >= 0.6 {
+		v.Certainty = Likely
+	}
+	put(&v, "queues", 1, "")
+	put(&v, "possible", float64(most), "")
+	put(&v, "softirq", soft, "ratio")
+	say(&v, "%s uses 1 of %d queues; the core that serves it spent %s in interrupts%s", name, most, percent(soft), replayed(f))
+	advise(&v, c.on(e, []string{fmt.Sprintf("ethtool -L %s combined %d; systemctl start irqbalance", name, most)}, []string{"Enable-NetAdapterRss -Name *"})...)
+	v.Summary = fmt.Sprintf("One queue takes all interrupts of %s on %s.", name, c.host(e))
+	return v
 }
 
 // sameMachine: both ends look like one machine, so what was measured is its own inside.
 func sameMachine(c *Case) []result.Verdict {
 	run := c.first()
-	if run == nil || c.loopback() || !conclude.SharedCores(run) {
+	if run == nil || !conclude.SharedCores(run) {
 		return nil
 	}
 	v := draft(SameMachine, Possible, nil)

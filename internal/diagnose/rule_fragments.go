@@ -23,7 +23,7 @@ const (
 func fragmentation(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		f := l.frag
-		if f == nil || f.run == nil || c.loopback() {
+		if f == nil || f.run == nil {
 			continue
 		}
 		cut, whole := conclude.LossOf(f.run, l.dir), udpLoss(l)

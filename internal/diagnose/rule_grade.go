@@ -28,7 +28,7 @@ func loadedDelay(l *leg) *flow {
 
 // underLoad grades the delay that a load adds, each direction apart.
 func underLoad(c *Case) []result.Verdict {
-	if c.loopback() || c.Idle.rtt <= 0 {
+	if c.Idle.rtt <= 0 {
 		return nil
 	}
 	v := draft(LoadedDelay, Likely, nil)

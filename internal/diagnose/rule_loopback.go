@@ -18,6 +18,11 @@ const (
 	pairTrip = 50e-6
 )
 
+// asked reports that a rule has something to look at. Over loopback there is one machine and nothing
+// between its ends: that is asked here, once, for whole rules. What else the same machine looks like
+// (namespaces, containers) is judged by what came of it: withoutPaths.
+func (c *Case) asked(r rule) bool { return r.needs != wire || !c.loopback() }
+
 // near reports that the other end is probably another namespace or container of this machine.
 func (c *Case) near() bool {
 	return c.Facts.Driver == "veth" && c.Idle.rtt > 0 && c.Idle.rtt < pairTrip

@@ -19,7 +19,7 @@ const bursty = 1.5
 func loss(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		f := l.lossy()
-		if f == nil || c.loopback() || queuedAtHalf(c, l.find("half")) { // over loopback there is no hop to lose anything
+		if f == nil || queuedAtHalf(c, l.find("half")) {
 			continue
 		}
 		stay := l.lossesStay(f)
@@ -210,7 +210,15 @@ func socketLoss(c *Case) (out []result.Verdict) {
 		v.Note, v.Host = true, l.dir.Receiver()
 		put(&v, "lost", float64(*u.Socket), "datagrams")
 		say(&v, "of %d datagrams %d were dropped at the socket of %s, %d at most on the way", u.Sent, *u.Socket, c.host(v.Host), max(u.Lost-*u.Socket, 0))
-		advise(&v, c.on(v.Host, []string{"sysctl -w net.core.rmem_max=16777216, and a program that asks for it"}, []string{"a program that asks for a larger SO_RCVBUF"})...)
+		enlarge := "sysctl -w net.core.rmem_max=16777216, and a program that asks for it"
+		if s := c.settings(v.Host); s != nil && s.CoreRead != nil {
+			put(&v, "setting", float64(*s.CoreRead), "bytes")
+			enlarge = fmt.Sprintf("net.core.rmem_max is %d now, and the program has to ask for more (-w): sysctl -w net.core.rmem_max=16777216", *s.CoreRead)
+			if *s.CoreRead >= 16<<20 {
+				enlarge = fmt.Sprintf("net.core.rmem_max is %d, which is enough: a program that asks for more of it (-w)", *s.CoreRead)
+			}
+		}
+		advise(&v, c.on(v.Host, []string{enlarge}, []string{"a program that asks for a larger SO_RCVBUF"})...)
 		v.Summary = fmt.Sprintf("%s: UDP is lost at the receiving program's socket on %s, not on the way.", c.way(l.dir), c.host(v.Host))
 		out = append(out, v)
 	}

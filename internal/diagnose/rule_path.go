@@ -177,7 +177,7 @@ func (c *Case) queueValues(v *result.Verdict, f *flow) {
 func standingQueue(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		f := l.one()
-		if f == nil || !f.usable() || cpuFirst(f) || c.loopback() {
+		if f == nil || !f.usable() || cpuFirst(f) {
 			continue
 		}
 		if m := l.many(); m != nil {
@@ -385,7 +385,7 @@ func asymmetric(c *Case) []result.Verdict {
 	if c.Up.many() == nil || c.Down.many() == nil {
 		up, down = c.Up.one(), c.Down.one() // as many streams both ways
 	}
-	if up == nil || down == nil || !up.usable() || !down.usable() || c.loopback() {
+	if up == nil || down == nil || !up.usable() || !down.usable() {
 		return nil
 	}
 	fast, slow := up, down
@@ -424,7 +424,7 @@ func bothWays(c *Case) []result.Verdict {
 			d = &c.Down.flows[i]
 		}
 	}
-	if up == nil || down == nil || u == nil || d == nil || !u.usable() || !d.usable() || c.loopback() || cpuFirst(u) || cpuFirst(d) || serverLimited(u) || serverLimited(up) || serverLimited(down) {
+	if up == nil || down == nil || u == nil || d == nil || !u.usable() || !d.usable() || cpuFirst(u) || cpuFirst(d) || serverLimited(u) || serverLimited(up) || serverLimited(down) {
 		return nil
 	}
 	alone, together := up.rate+down.rate, u.rate+d.rate

@@ -112,7 +112,7 @@ func toolLimit(c *Case) []result.Verdict {
 			}
 		}
 	}
-	if self <= 0 || best <= 0 || c.loopback() || self >= selfTimes*best {
+	if self <= 0 || best <= 0 || self >= selfTimes*best {
 		return nil
 	}
 	v := draft(ToolLimit, Likely, nil)

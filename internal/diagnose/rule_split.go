@@ -21,7 +21,7 @@ const (
 
 // tcpSplit: what acknowledges TCP's data is nearer than the host that answers the probes.
 func tcpSplit(c *Case) []result.Verdict {
-	if c.Idle.probes == nil || c.Idle.probes.RoundTrip == nil || c.loopback() || c.Idle.rtt < splitLeast {
+	if c.Idle.probes == nil || c.Idle.probes.RoundTrip == nil || c.Idle.rtt < splitLeast {
 		return nil
 	}
 	var v *result.Verdict

@@ -216,7 +216,7 @@ func lostProbes(f *flow) (int64, bool) {
 func smallMTU(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		packet, mtu, narrow := narrowed(l)
-		if !narrow || c.loopback() {
+		if !narrow {
 			continue
 		}
 		v := draft(SmallMTU, Likely, l, l.one())

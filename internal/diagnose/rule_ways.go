@@ -207,7 +207,7 @@ func ecmp(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		scan := l.scan()
 		slow, fast, differ := l.twoWays()
-		if !differ || c.loopback() {
+		if !differ {
 			continue
 		}
 		low, high, gap, byRTT, _ := groups(waysOf(scan))
@@ -279,7 +279,7 @@ func bundle(c *Case) (out []result.Verdict) {
 	for _, l := range c.legs() {
 		one, m := l.one(), l.many()
 		n := l.members(c)
-		if _, _, differ := l.twoWays(); differ || n == 0 || policed(c, l) || c.loopback() {
+		if _, _, differ := l.twoWays(); differ || n == 0 || policed(c, l) {
 			continue
 		}
 		v := draft(PerFlow, Likely, l, one, l.find("4"), l.scan())

@@ -34,8 +34,8 @@ func receiveWindow(c *Case) (out []result.Verdict) {
 			continue
 		}
 		h := heldBy{code: ReceiveWindow, end: l.dir.Receiver(), sysctl: "tcp_rmem", flow: one, whatHeld: "the receiver's window", certain: Likely}
-		if h.end == result.Client {
-			h.setting = c.Facts.TCPRead
+		if s := c.settings(h.end); s != nil {
+			h.setting = s.TCPRead
 		}
 		switch window, near := unseenWindow(c, l); {
 		case one.windowBound():
@@ -62,8 +62,8 @@ func sendBuffer(c *Case) (out []result.Verdict) {
 			continue
 		}
 		h := heldBy{code: SendBuffer, end: l.dir.Sender(), sysctl: "tcp_wmem", flow: one, whatHeld: "the send buffer", certain: Likely, share: one.shares.Buffer}
-		if h.end == result.Client {
-			h.setting = c.Facts.TCPWrite
+		if s := c.settings(h.end); s != nil {
+			h.setting = s.TCPWrite
 		}
 		h.window = one.onTheWay(c)
 		if h.share <= heldShare {
@@ -187,13 +187,18 @@ func (c *Case) adviseHeld(l *leg, v *result.Verdict, h heldBy, need, goal float6
 	twice := units.ByteSize(2 * max(need, h.window))
 	linux := bdp.ForLinux(twice)
 	line := linux.Lines[slices.IndexFunc(linux.Lines, func(s string) bool { return strings.Contains(s, h.sysctl) })]
-	if h.setting != nil {
-		put(v, "setting", float64(h.setting[2]), "bytes")
-		say(v, "net.ipv4.%s here allows %d bytes, of which about half is window", h.sysctl, h.setting[2])
+	if now := h.setting; now != nil {
+		where := "here"
+		if h.end != result.Client {
+			where = "on " + c.host(h.end)
+		}
+		put(v, "setting", float64(now[2]), "bytes")
+		say(v, "net.ipv4.%s %s allows %d bytes, of which about half is window", h.sysctl, where, now[2])
+		line = fmt.Sprintf("net.ipv4.%s is %d %d %d now, and %s on the way are needed: %s", h.sysctl, now[0], now[1], now[2], size(max(need, h.window)), line)
 	}
 	windows := bdp.ForWindows(twice)
 	advise(v, c.on(h.end, []string{line}, []string{windows.Netsh[1]})...)
-	if h.end == result.Client && h.setting != nil && h.code == ReceiveWindow && c.Facts.Moderate != nil && !*c.Facts.Moderate {
+	if s := c.settings(h.end); s != nil && h.code == ReceiveWindow && s.Moderate != nil && !*s.Moderate {
 		advise(v, c.on(h.end, []string{"sysctl -w net.ipv4.tcp_moderate_rcvbuf=1"}, nil)...)
 	}
 	if goal > h.flow.rate*(1+moved) {
@@ -229,17 +234,7 @@ func scalingLost(c *Case) (out []result.Verdict) {
 		put(&v, "rtt", rtt, "s")
 		say(&v, "neither end scales its window: at most 65,535 bytes per round trip of %s, %s", ms(rtt), rate(65535*8/max(rtt, 1e-6)))
 		say(&v, "1 stream: %s", rate(one.rate))
-		where := "on the path (a middlebox takes the option out), or at an end that has it switched off"
-		switch {
-		case c.Facts.Scaling != nil && !*c.Facts.Scaling:
-			where = "here: net.ipv4.tcp_window_scaling is off"
-			v.Host, v.Certainty = result.Client, Proven
-			advise(&v, c.on(result.Client, []string{"sysctl -w net.ipv4.tcp_window_scaling=1"}, []string{"netsh interface tcp set global autotuninglevel=normal"})...)
-		case c.Facts.Scaling != nil:
-			say(&v, "this host offers window scaling (net.ipv4.tcp_window_scaling = 1)")
-			advise(&v, "compare a capture of the SYN at both ends: tcpdump -ni any 'tcp[tcpflags] & tcp-syn != 0' (option wscale)")
-			advise(&v, c.on(result.Server, []string{"sysctl net.ipv4.tcp_window_scaling must be 1"}, []string{"netsh interface tcp show global"})...)
-		}
+		where := c.scalingWhere(&v)
 		goal := one.rate
 		if m := l.many(); m != nil {
 			say(&v, "changed: %s, %.1f times as much", streamsText(m), m.rate/one.rate)
@@ -256,4 +251,40 @@ func scalingLost(c *Case) (out []result.Verdict) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// scalingWhere says where window scaling was lost, as far as the ends tell their own setting.
+func (c *Case) scalingWhere(v *result.Verdict) string {
+	offers := 0
+	for _, e := range []result.End{result.Client, result.Server} {
+		s := c.settings(e)
+		if s == nil || s.Scaling == nil {
+			continue
+		}
+		name := "this host"
+		if e != result.Client {
+			name = c.host(e)
+		}
+		if *s.Scaling {
+			offers++
+			say(v, "%s offers window scaling (net.ipv4.tcp_window_scaling = 1)", name)
+			continue
+		}
+		v.Host, v.Certainty = e, Proven
+		advise(v, c.on(e, []string{"sysctl -w net.ipv4.tcp_window_scaling=1"}, []string{"netsh interface tcp set global autotuninglevel=normal"})...)
+		if e == result.Client {
+			return "here: net.ipv4.tcp_window_scaling is off"
+		}
+		return "on " + name + ": net.ipv4.tcp_window_scaling is off"
+	}
+	if offers > 0 {
+		advise(v, "compare a capture of the SYN at both ends: tcpdump -ni any 'tcp[tcpflags] & tcp-syn != 0' (option wscale)")
+	}
+	if s := c.settings(result.Server); offers > 0 && (s == nil || s.Scaling == nil) {
+		advise(v, c.on(result.Server, []string{"sysctl net.ipv4.tcp_window_scaling must be 1"}, []string{"netsh interface tcp show global"})...)
+	}
+	if offers == 2 {
+		return "on the path, since both ends offer it (a middlebox takes the option out)"
+	}
+	return "on the path (a middlebox takes the option out), or at an end that has it switched off"
 }

@@ -59,3 +59,19 @@ func TestPairTakesTurns(t *testing.T) {
 		}
 	}
 }
+
+// What needs two machines, or a path between them, is not asked of one.
+func TestSelfHasNoPath(t *testing.T) {
+	for _, name := range []string{"self-idle", "self-busy1", "self-busy2", "self-turns"} {
+		rep := load(t, "testdata/self/"+name+".json.gz")
+		facts := *rep.Facts
+		facts.Kind, facts.Emulated, facts.Conntrack, facts.QueuesNow, facts.QueuesMax = "wireless", true, ptr(0.99), ptr(1), ptr(8)
+		for _, v := range diagnose.Judge(diagnose.History(rep), &facts) {
+			switch v.Code {
+			case diagnose.SenderCPU, diagnose.ReceiverCPU, diagnose.BacklogDropped, diagnose.Steal:
+			default:
+				t.Errorf("%s: %s", name, v.Summary)
+			}
+		}
+	}
+}

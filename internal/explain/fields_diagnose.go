@@ -3,7 +3,7 @@ package explain
 // diagnoseFields are those of the document of fullbore diagnose.
 var diagnoseFields = []Topic{
 	{Word: "stages", In: []string{"Report", "Verdict"}, Text: "Of a diagnosis, or of a test by a profile: what was done, in order. Of a verdict: the names of the stages that it rests on."},
-	{Word: "facts", In: []string{"Report"}, Text: "Settings of the host that diagnosed, as far as the verdicts look at them."},
+	{Word: "facts", In: []string{"Report"}, Text: "Settings of the host that diagnosed, as far as the verdicts look at them. Those of the other end, where it tells them: \"settings\" of the run's server.", See: []string{"settings"}},
 	{Word: "unseen", In: []string{"Report"}, Text: "What could not be seen and why, one sentence each."},
 	{Word: "run", In: []string{"Stage"}, Text: "Index of the stage's run in \"runs\"; null when it could not begin."},
 	{Word: "pause_s", In: []string{"Stage"}, Unit: "seconds", Text: "Silence before the stage, for example so that a policer's bucket fills."},
@@ -42,7 +42,10 @@ var diagnoseFields = []Topic{
 	{Word: "numa_nodes", In: []string{"Facts"}, Text: "NUMA nodes of the host."},
 	{Word: "near_cpus", In: []string{"Facts"}, Text: "Processors of the card's NUMA node, as the kernel lists them.", Source: "local_cpulist"},
 	{Word: "qdisc", In: []string{"Facts"}, Text: "Root queueing discipline of the interface.", See: []string{"qdisc"}},
-	{Word: "now_mhz", In: []string{"Facts"}, Unit: "MHz", Text: "Clock of the fastest core when the host was looked at, before the load.", Source: "cpufreq"},
+	{Word: "now_mhz", In: []string{"Facts"}, Unit: "MHz", Text: "Clock of the fastest core when the host was looked at, before the load. What it is under load is in the samples.", Source: "cpufreq", See: []string{"mhz", "clock-fell"}},
+	{Word: "somaxconn", In: []string{"Facts"}, Unit: "connections", Text: "Connections that may wait at a listener before its program takes them; more are dropped without a word.", Source: "net.core.somaxconn"},
+	{Word: "netdev_max_backlog", In: []string{"Facts"}, Unit: "packets", Text: "Packets that may wait for a processor that they were handed to (from a virtual device, or by RPS); more are dropped.", Source: "net.core.netdev_max_backlog", See: []string{"backlog", "backlog-dropped"}},
+	{Word: "netdev_budget", In: []string{"Facts"}, Unit: "packets", Text: "Packets that one turn of receiving takes at most before other work gets its turn.", Source: "net.core.netdev_budget", See: []string{"squeezed"}},
 	{Word: "on_battery", In: []string{"Facts"}, Text: "The host runs on its battery (Windows)."},
 	{Word: "steal_since_boot", In: []string{"Facts"}, Unit: "share, 0..1", Text: "Processor time since boot that the hypervisor gave to other machines.", See: []string{"steal"}},
 	{Word: "quota_throttled", In: []string{"Facts"}, Unit: "share, 0..1", Text: "Share of its periods in which the CPU quota held the group, ever.", See: []string{"cpu-quota"}},

@@ -7,7 +7,8 @@ var hostFields = []Topic{
 	{Word: "system_info", In: []string{"Host"}, Text: "System, host name, release, version and machine in one line, as iperf3 prints it.", Source: "uname(2)"},
 	{Word: "cores", In: []string{"Host", "HostSample", "HostTotal"}, Text: "Of a host and of its counters: how many logical processors are online. Of a sample: each core's time over the interval, split up; a core that was offline or counted nothing is absent."},
 	{Word: "cpu_model", In: []string{"Host"}, Text: "Name of the processor.", Source: "/proc/cpuinfo; registry"},
-	{Word: "mhz", In: []string{"Facts", "Host"}, Unit: "MHz", Text: "Nominal clock of the processor: base frequency where the kernel tells it, else the one in its name, else the current one.", Source: "cpufreq base_frequency; /proc/cpuinfo; registry ~MHz"},
+	{Word: "mhz", In: []string{"Facts", "Host", "HostSample"}, Unit: "MHz", Text: "Of a host: the nominal clock of its processor: base frequency where the kernel tells it, else the one in its name, else the current one. Of a sample: the clock that its busiest core ran at, read at the interval's end and at most once a second; absent where it was not read or cannot be (most virtual machines, Windows).", Source: "cpufreq base_frequency, scaling_cur_freq; /proc/cpuinfo; registry ~MHz", See: []string{"clock-fell", "slow-clock"}},
+	{Word: "settings", In: []string{"Host"}, Text: "Settings of the host that a diagnosis' advice names, in the form of the report's \"facts\": sysctls, queues, rings, quota. A server tells them with serve --facts full or a login, looked up anew for each test along the route to its client; absent where it does not.", See: []string{"facts"}},
 	{Word: "memory_bytes", In: []string{"Host"}, Unit: "bytes", Text: "Memory of the machine.", Source: "/proc/meminfo MemTotal; GlobalMemoryStatusEx"},
 	{
 		Word: "virtual", In: []string{"Facts", "Host"},

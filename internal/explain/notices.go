@@ -16,6 +16,13 @@ var notices = []Topic{
 		Do:   "Bind the whole program from outside: start /affinity HEX on Windows, cpuset or cpulimit tools elsewhere.",
 	},
 	{
+		Word:   "clock-fell",
+		Text:   "The busiest core of an end ran at least a tenth slower at the end than at the beginning: heat, a power limit or a frequency governor slowed the processor down while the test ran. A figure from the first seconds is too high for what follows.",
+		Source: "cpufreq scaling_cur_freq of the busiest core, once a second while it is at least half busy (Linux; virtual machines mostly do not tell)",
+		Do:     "Repeat for some minutes (-t 300, or fullbore soak) and take the later figure. Better cooling, no battery, the governor \"performance\"; turbostat and dmesg tell of limits.",
+		See:    []string{"mhz", "slow-clock"},
+	},
+	{
 		Word: "competing-load",
 		Text: "A core was full, but not with this test: other programs took the processor. In containers and namespaces both ends share the machine's cores.",
 		Do:   "Find them (top; Task Manager), stop them or measure again when they are quiet. Compare the process's own share with the core's.",

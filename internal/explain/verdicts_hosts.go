@@ -6,7 +6,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "link-negotiated-low",
 		Text:    "An interface runs at 100 Mbit/s or less though its hardware can do more: the other side, or a cable with broken pairs. Where the rate comes near that speed it is the cause.",
-		Found:   "The speed that was negotiated against the fastest mode of the hardware (of this host).",
+		Found:   "The speed that was negotiated against the fastest mode of the hardware (of this host, and of a server that tells its settings).",
 		Proof:   "Another cable: the speed changes. Until then it is a reading: \"likely\".",
 		Do:      "Another cable (gigabit needs all four pairs), another port; let both sides negotiate.",
 		Linux:   "ethtool DEV; ethtool -s DEV autoneg on",
@@ -28,7 +28,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "single-queue",
 		Text:    "One receive queue takes all interrupts of a card that has more: one core does all the receiving.",
-		Found:   "Queues in use against queues of the hardware (of this host); \"likely\" where the core that serves it spent 60 % and more of its time in interrupts.",
+		Found:   "Queues in use against queues of the hardware (of this host, and of a server that tells its settings); \"likely\" where the core that serves it spent 60 % and more of its time in interrupts.",
 		Proof:   "More queues, and the rate of several streams rises.",
 		Do:      "More queues, and their interrupts on several cores.",
 		Linux:   "ethtool -L DEV combined N; systemctl start irqbalance. A card that has one queue: RPS (/sys/class/net/DEV/queues/rx-0/rps_cpus).",
@@ -39,7 +39,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "offload-off",
 		Text:    "An offload that the driver has is switched off: the processor cuts, merges or sums each packet itself.",
-		Found:   "The card's features (of this host): off, though they could be on. \"Likely\" where a core was full as well.",
+		Found:   "The card's features (of this host, and of a server that tells its settings): off, though they could be on. \"Likely\" where a core was full as well.",
 		Proof:   "Switch it on, and the rate or the load of the core changes.",
 		Do:      "Switch it on. Captures, some tunnels and routing (LRO) are reasons to have switched it off.",
 		Linux:   "ethtool -K DEV tso on gso on gro on rx on tx on",
@@ -61,7 +61,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "small-ring",
 		Text:    "Packets found no place in the card's receive ring, and the ring could be larger.",
-		Found:   "The ring's size and its possible size (of this host), and packets that were missed, now (\"likely\") or since the interface came up (\"possible\").",
+		Found:   "The ring's size and its possible size (of this host, and of a server that tells its settings), and packets that were missed, now (\"likely\") or since the interface came up (\"possible\").",
 		Proof:   "A larger ring, and the count stands still.",
 		Do:      "A larger ring. It costs cache and a little delay, so not larger than needed.",
 		Linux:   "ethtool -G DEV rx MAX; ethtool -S DEV | grep -i -e miss -e no_buf",
@@ -72,7 +72,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "numa-distance",
 		Text:    "The core that did the work is on another NUMA node than the network card: each byte crosses the link between the processors.",
-		Found:   "The card's node and its cores (of this host) against the busiest core of the run, if that was at least a fifth busy.",
+		Found:   "The card's node and its cores (of this host, and of a server that tells its settings) against the busiest core of the run, if that was at least a fifth busy.",
 		Proof:   "The same on a core of the card's node: compare the rate and the load.",
 		Do:      "Run on the card's node, and let its interrupts be served there.",
 		Linux:   "cat /sys/class/net/DEV/device/local_cpulist; numactl --cpunodebind=N --membind=N PROGRAM; or fullbore's -A.",
@@ -83,7 +83,7 @@ var hostVerdicts = []Topic{
 	{
 		Word:   "conntrack-full",
 		Text:   "The kernel's table of tracked connections is nine tenths full: when it is full, new connections are dropped without a word to their ends.",
-		Found:  "Entries against places, when the diagnosis began (of this host).",
+		Found:  "Entries against places, when the diagnosis began (of this host, and of a server that tells its settings).",
 		Proof:  "\"nf_conntrack: table full, dropping packet\" in the kernel's log is the proof.",
 		Do:     "A larger table, shorter time-outs, or no tracking for what needs none.",
 		Linux:  "sysctl -w net.netfilter.nf_conntrack_max=N; sysctl net.netfilter.nf_conntrack_tcp_timeout_established (5 days by default); nft: notrack in a raw chain; dmesg | grep conntrack",
@@ -93,18 +93,18 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "slow-clock",
 		Text:    "The processor was busy, or is kept slow by its governor or power plan, and ran below 70 % of its nominal clock.",
-		Found:   "The fastest core's clock against the nominal one, the governor, the power plan, the battery (of this host).",
+		Found:   "The busiest core's clock while the load lasted, or the fastest one's before it where it is not read under load, against the nominal one; the governor, the power plan, the battery (of this host, and of a server that tells its settings).",
 		Proof:   "Full speed asked for, and the rate or the load of the core changes.",
 		Do:      "Ask for full speed; the mains instead of the battery. If it stays slow: heat, or a power limit of the firmware.",
 		Linux:   "cpupower frequency-set -g performance; with intel_pstate or amd-pstate also energy_performance_preference; turbostat shows throttling.",
 		Windows: "powercfg /setactive SCHEME_MIN (high performance)",
 		Not:     "An idle core under a saving governor is slow and says nothing.",
-		Source:  "cpufreq; PowerGetActiveScheme (M-DIAG 4)", See: []string{"governor", "cpu-frequency", "on_battery"},
+		Source:  "cpufreq; PowerGetActiveScheme (M-DIAG 4)", See: []string{"governor", "cpu-frequency", "on_battery", "clock-fell"},
 	},
 	{
 		Word:    "emulated-card",
 		Text:    "The network card is one that a hypervisor imitates in software (e1000, rtl8139): about a gigabit at one core's full load, and costly for the host.",
-		Found:   "The driver's name (of this host), in a virtual machine.",
+		Found:   "The driver's name (of this host, and of a server that tells its settings), in a virtual machine.",
 		Proof:   "The hypervisor's own card, and the rate or the load changes.",
 		Do:      "Give the virtual machine its hypervisor's own card: virtio-net (KVM), VMXNET3 (VMware), the synthetic adapter (Hyper-V: a generation 1 machine's \"legacy adapter\" is an imitated one).",
 		Linux:   "ethtool -i DEV",
@@ -126,12 +126,12 @@ var hostVerdicts = []Topic{
 	{
 		Word:    "wireless",
 		Text:    "The path begins with a radio: shared with its neighbours, half duplex, different from second to second.",
-		Found:   "The kind of the interface towards the peer (of this host).",
+		Found:   "The kind of the interface towards the peer (of this host, and of a server that tells its settings).",
 		Proof:   "The same over a cable: what is gone then was the radio's.",
 		Do:      "One station alone, 60 s, 2 to 6 streams: `fullbore test HOST --down -P 4 -t 60`. The link rate that the driver tells is not reached; half of it is good.",
 		Linux:   "iw dev DEV link; iw dev DEV station dump (retries, signal).",
 		Windows: "netsh wlan show interfaces",
-		Not:     "Only this host's radio is seen; one at the other end shows as an unsteady rate or a shared medium.",
+		Not:     "The other end's radio is seen where that tells its settings; else it shows as an unsteady rate or a shared medium.",
 		See:     []string{"shared-medium", "unsteady"},
 	},
 	{

@@ -101,6 +101,21 @@ func (c *collector) host() result.Host {
 	return h
 }
 
+// brief fills what the advice of a diagnosis needs (Settings): no services, for which all
+// processes' names would have to be read.
+func (c *collector) brief(ctx context.Context, peer netip.Addr) *Inventory {
+	c.deep = true // of the interface: its errors, queueing discipline and interrupts
+	inv := &Inventory{Host: c.host()}
+	if name, err := c.route(peer); err != nil {
+		c.miss("interface", err)
+	} else {
+		c.nics(ctx, inv, name)
+	}
+	inv.TCP, inv.CPU, inv.Quota, inv.Conntrack = c.tcp(), c.cpu(), c.quota(), c.conntrack()
+	inv.Missing = c.missing
+	return inv
+}
+
 // inventory fills everything.
 func (c *collector) inventory(ctx context.Context, peer netip.Addr) *Inventory {
 	c.deep = true

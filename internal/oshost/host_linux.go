@@ -32,6 +32,13 @@ func take(ctx context.Context, peer netip.Addr) *Inventory {
 	return c.inventory(ctx, peer)
 }
 
+func brief(ctx context.Context, peer netip.Addr) *Inventory {
+	k := liveKernel{}
+	defer k.close()
+	c := collector{kernel: &k}
+	return c.brief(ctx, peer)
+}
+
 func interfaceTo(peer netip.Addr) (string, error) { return new(liveKernel).route(peer) }
 
 func autotuneMax() (int64, error) {

@@ -30,6 +30,8 @@ func take(ctx context.Context, peer netip.Addr) *Inventory {
 	return inv
 }
 
+func brief(ctx context.Context, peer netip.Addr) *Inventory { return take(ctx, peer) }
+
 func interfaceTo(netip.Addr) (string, error) {
 	return "", fmt.Errorf("oshost: interface to a peer on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -32,6 +32,20 @@ func facts(ctx context.Context, peer netip.Addr) *result.Host {
 	return &h
 }
 
+func brief(ctx context.Context, peer netip.Addr) *Inventory {
+	w := winHost{}
+	inv := &Inventory{Host: w.host()}
+	if nic, ok := w.nicTo(peer); ok && ctx.Err() == nil {
+		nic.Emulated = inv.Host.Virtual != "" && inv.Host.Virtual != "none" && emulatedPCI[nic.PCI]
+		base := nic.NIC
+		inv.Host.NIC = &base
+		inv.NICs = []NIC{nic}
+	}
+	w.power(&inv.CPU)
+	inv.Missing = w.missing
+	return inv
+}
+
 func take(ctx context.Context, peer netip.Addr) *Inventory {
 	w := winHost{}
 	inv := &Inventory{Host: w.host()}

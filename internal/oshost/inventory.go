@@ -170,6 +170,7 @@ type TCP struct {
 	Forward       *bool     `json:"ip_forward,omitempty"`
 	Backlog       *int64    `json:"netdev_max_backlog"`
 	Budget        *int64    `json:"netdev_budget"`
+	Listen        *int64    `json:"somaxconn,omitempty"` // connections that may wait for a listener
 	// AutotuningLevel is Windows' receive window auto-tuning, where it is known.
 	AutotuningLevel string `json:"autotuning_level,omitempty"`
 	// AutotuningBy is who set it: "local", or "policy" (a group policy, which a command cannot change).

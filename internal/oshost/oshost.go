@@ -22,6 +22,16 @@ func Facts(ctx context.Context, peer netip.Addr) *result.Host {
 	return facts(ctx, peer)
 }
 
+// FactsInFull are Facts with the host's settings (Host.Settings): sysctls, queues, rings,
+// quotas. It costs some hundred small files more than Facts, and on Windows asks no WMI,
+// so that a server can look anew for each test.
+func FactsInFull(ctx context.Context, peer netip.Addr) *result.Host {
+	inv := brief(ctx, peer)
+	h := inv.Host
+	h.Settings = Settings(inv)
+	return &h
+}
+
 // Take returns everything that the doctor's rules look at. It reads a few hundred
 // files (the command names of all processes among them) and never fails as a whole:
 // what could not be read is nil and listed in Missing.

@@ -109,6 +109,31 @@ func TestRecordedPeer(t *testing.T) {
 	}
 }
 
+// What a server tells is what the doctor sees, but for what it does not look at for a test: services
+// and what keeps the clock.
+func TestBrief(t *testing.T) {
+	dir := unpack(t, "testdata/hosts/server-25g.txtar")
+	peer := netip.MustParseAddr("192.0.2.9")
+	inv, err := Recorded(context.Background(), dir, peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := loadKernel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := collector{tree: tree{dir}, kernel: k}
+	got := c.brief(context.Background(), peer)
+	want := Settings(inv)
+	want.Recorded, want.ClockSynced = false, nil
+	if diff := cmp.Diff(want, Settings(got)); diff != "" {
+		t.Error(diff)
+	}
+	if got.Host.NIC == nil || got.Host.NIC.Name != "ens1f0" || got.Host.Name != "db1" {
+		t.Errorf("%+v", got.Host)
+	}
+}
+
 func TestRecordedRefusesOtherFolders(t *testing.T) {
 	if inv, err := Recorded(context.Background(), t.TempDir(), netip.Addr{}); err == nil {
 		t.Errorf("an empty folder gave %+v", inv)

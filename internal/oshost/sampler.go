@@ -27,8 +27,13 @@ type Sampler struct {
 	src     *source
 	last    reading
 	next    reading // the buffers of the reading before the last
+	clocked time.Time
 	missing []string
 }
+
+// clockEvery is the least time between two looks at a clock frequency: some drivers ask the
+// other core for it, which disturbs what is measured.
+const clockEvery = 900 * time.Millisecond
 
 // NewSampler opens what there is to read and takes the first reading. It always
 // returns a Sampler that works; what it cannot count is in Missing.
@@ -59,7 +64,21 @@ func (s *Sampler) Sample() *result.HostSample {
 	s.next.at = now
 	out := difference(&s.last, &s.next, wall)
 	s.last, s.next = s.next, s.last
+	if core := busiest(out.Cores); core >= 0 && now.Sub(s.clocked) >= clockEvery {
+		out.MHz, s.clocked = s.src.clock(core), now
+	}
 	return out
+}
+
+// busiest is the number of the core that worked most, −1 without any.
+func busiest(cores []result.CoreShare) int {
+	at, most := -1, -1.0
+	for i := range cores {
+		if b := 1 - cores[i].Idle - cores[i].IOWait; b > most {
+			at, most = cores[i].CPU, b
+		}
+	}
+	return at
 }
 
 // Missing lists the counters that this host does not have or stopped to have, each

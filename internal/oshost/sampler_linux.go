@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -30,6 +31,7 @@ type source struct {
 	nicName string
 	nic     []int // one per nicFiles, nil = no interface
 	quotas  []quotaFile
+	clocks  map[int]int // descriptors of cores' clock frequencies, opened when first asked for; −1 = not there
 }
 
 // quotaFile is the cpu.stat of one control group that has a quota.
@@ -55,7 +57,7 @@ var nicFiles = [...]string{
 }
 
 func openSource(o SamplerOptions, miss func(string, error)) *source {
-	s := &source{rereader: newRereader(o.Root)}
+	s := &source{rereader: newRereader(o.Root), clocks: map[int]int{}}
 	s.stat = s.open("proc/stat", 0, miss)
 	s.softnet = s.open("proc/net/softnet_stat", 0, miss)
 	s.tasks = s.open("proc/self/task", unix.O_DIRECTORY, miss)
@@ -106,6 +108,10 @@ func (s *source) close() {
 	for _, t := range s.threads {
 		shut(t.fd)
 	}
+	for _, fd := range s.clocks {
+		shut(fd)
+	}
+	clear(s.clocks)
 	s.threads = nil
 	s.stat, s.softnet, s.tasks, s.nic, s.quotas = -1, -1, -1, nil, nil
 }
@@ -158,6 +164,22 @@ func (s *source) read(r *reading, miss func(string, error)) {
 	r.softnet = s.readSoftnet(r.softnet)
 	r.threads = s.readThreads(r.threads[:0])
 	r.throttled = s.readThrottled()
+}
+
+// clock is what a core runs at now, MHz; nil where cpufreq does not tell (most virtual
+// machines), which is no loss worth a notice.
+func (s *source) clock(core int) *int {
+	fd, known := s.clocks[core]
+	if !known {
+		fd = s.open(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", core), 0, func(string, error) {})
+		s.clocks[core] = fd
+	}
+	khz, _ := number(s.again(fd, ended))
+	if khz < 1000 {
+		return nil
+	}
+	mhz := int(khz / 1000)
+	return &mhz
 }
 
 // readCores reads /proc/stat up to the last cpu line. The total comes first and is skipped;

@@ -130,6 +130,46 @@ func TestSampleCountsFromTheLast(t *testing.T) {
 	}
 }
 
+// The clock is that of the core that worked most, and read once a second at most.
+func TestSampleClock(t *testing.T) {
+	dir, s, clock := begin(t)
+	write(t, dir, map[string]string{
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "1200000\n",
+		"sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "3400123\n",
+	})
+	busy := func(i int) map[string]string {
+		return map[string]string{"proc/stat": fmt.Sprintf("cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 100 10 50 %d 40 30 20 10 7 0\ncpu1 %d 0 0 500 0 0 0 0 0 0\nintr 99 1\n", 500+100*i, 100*i)}
+	}
+	var seen []int
+	for i := 1; i <= 12; i++ {
+		write(t, dir, busy(i))
+		clock.t = clock.t.Add(100 * time.Millisecond)
+		got := s.Sample()
+		switch {
+		case got.MHz == nil:
+			seen = append(seen, 0)
+		default:
+			seen = append(seen, *got.MHz)
+		}
+	}
+	if diff := cmp.Diff([]int{3400, 0, 0, 0, 0, 0, 0, 0, 0, 3400, 0, 0}, seen); diff != "" {
+		t.Error(diff)
+	}
+	if m := s.Missing(); m != nil {
+		t.Errorf("missing: %v", m)
+	}
+}
+
+// A host without cpufreq has no clock, and that is nothing to speak of.
+func TestSampleNoClock(t *testing.T) {
+	dir, s, clock := begin(t)
+	write(t, dir, map[string]string{"proc/stat": "cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 200 10 50 500 40 30 20 10 7 0\ncpu1 0 0 0 600 0 0 0 0 0 0\nintr 99 1\n"})
+	clock.t = clock.t.Add(time.Second)
+	if got := s.Sample(); got.MHz != nil || s.Missing() != nil {
+		t.Errorf("%v, missing %v", got.MHz, s.Missing())
+	}
+}
+
 // Both cgroup versions, and a quota that an outer group sets.
 func TestSampleThrottled(t *testing.T) {
 	for _, c := range []struct {

@@ -49,6 +49,9 @@ func indexOf(name string) (uint32, error) {
 
 func (s *source) close() {}
 
+// clock is not known: what Windows tells of a processor's clock is its nominal one.
+func (s *source) clock(int) *int { return nil }
+
 func (s *source) read(r *reading, miss func(string, error)) {
 	r.cores = s.readCores(r.cores[:0], miss)
 	r.process = nil

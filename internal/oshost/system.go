@@ -22,6 +22,7 @@ func (c *collector) tcp() TCP {
 		NoMetricsSave: c.flag(v4 + "tcp_no_metrics_save"), ECN: c.int(v4 + "tcp_ecn"),
 		DefaultQdisc: c.text("proc/sys/net/core/default_qdisc"), Forward: c.flag(v4 + "ip_forward"),
 		Backlog: c.int("proc/sys/net/core/netdev_max_backlog"), Budget: c.int("proc/sys/net/core/netdev_budget"),
+		Listen: c.int("proc/sys/net/core/somaxconn"),
 	}
 	if r := c.ints(v4 + "ip_local_port_range"); len(r) == 2 {
 		t.PortFirst, t.PortLast = &r[0], &r[1]

@@ -61,3 +61,13 @@ func (r *Runner) facts(ctx context.Context) *result.Host {
 	h.Tool = &tool
 	return h
 }
+
+// factsTo are those of this host in full, as seen along the route to a client.
+func (r *Runner) factsTo(ctx context.Context) func(netip.Addr) *result.Host {
+	return func(client netip.Addr) *result.Host {
+		h := oshost.FactsInFull(ctx, client)
+		tool := r.tool()
+		h.Tool = &tool
+		return h
+	}
+}

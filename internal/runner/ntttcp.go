@@ -308,7 +308,7 @@ func (r *Runner) ServeNTTTCP(ctx context.Context, s plan.Serve, k *NTTTCPSockets
 	totals := r.totals(*s.NTTTCP)
 	defer totals.Close()
 	recv := &ntttcp.Receiver{
-		Config: ntttcp.ReceiverConfigOf(s), Tool: r.tool(), Facts: r.facts(ctx), Now: r.Now, Log: r.Log, Slots: r.Slots,
+		Config: ntttcp.ReceiverConfigOf(s), Tool: r.tool(), Facts: r.facts(ctx), FactsTo: r.factsTo(ctx), Now: r.Now, Log: r.Log, Slots: r.Slots,
 		NewTest: func(remote result.Addr) ntttcp.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)
 			if err != nil {

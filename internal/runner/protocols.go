@@ -37,7 +37,7 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 func serveIperf3(ctx context.Context, r *Runner, s plan.Serve, lns []net.Listener, newTest func(result.Addr) Hooks) error {
 	packets, err := r.packets(ctx, s, lns)
 	srv := &iperf3.Server{
-		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: r.facts(ctx), Now: r.Now, Log: r.Log,
+		Policy: s, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Facts: r.facts(ctx), FactsTo: r.factsTo(ctx), Now: r.Now, Log: r.Log,
 		Packets: packets, NoPackets: err, Plain: r.Plain, OneSocket: r.OneSocket, Slots: r.Slots,
 		NewTest: func(remote result.Addr) iperf3.TestHooks {
 			peer, err := netip.ParseAddr(remote.Host)

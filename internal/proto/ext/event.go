@@ -80,6 +80,31 @@ func PrintableHost(h *result.Host) *result.Host {
 		}
 		out.NIC = &nic
 	}
+	if h.Settings != nil {
+		out.Settings = printableFacts(h.Settings)
+	}
+	return &out
+}
+
+// mostNames bounds a list of names that came from elsewhere.
+const mostNames = 64
+
+// printableFacts is f with all its texts printable.
+func printableFacts(f *result.Facts) *result.Facts {
+	out := *f
+	for _, s := range []*string{
+		&out.OS, &out.Congestion, &out.Autotuning, &out.Kind, &out.Governor, &out.NIC, &out.Driver, &out.Duplex, &out.NearCPUs,
+		&out.Qdisc, &out.Virtual, &out.ClockSource,
+	} {
+		*s = Printable(*s)
+	}
+	for _, list := range []*[]string{&out.Available, &out.Off} {
+		names := slices.Clone((*list)[:min(len(*list), mostNames)])
+		for i := range names {
+			names[i] = Printable(names[i])
+		}
+		*list = names
+	}
 	return &out
 }
 

@@ -133,14 +133,18 @@ func TestFromWire(t *testing.T) {
 		ev   *result.Event
 		want bool
 	}{
-		"nothing":           {nil, false},
-		"no content":        {&result.Event{Kind: result.KindInterval}, false},
-		"row":               {&result.Event{Kind: result.KindInterval, Interval: &result.Interval{}}, true},
-		"too many streams":  {&result.Event{Kind: result.KindInterval, Interval: &result.Interval{Streams: make([]result.StreamInterval, 129)}}, false},
-		"a head":            {&result.Event{Kind: result.KindStart, Head: &result.Run{}}, false},
-		"an error":          {&result.Event{Kind: result.KindError, Err: &result.Error{}}, false},
-		"notice":            {&result.Event{Kind: result.KindNotice, Notice: &result.Notice{Text: "a\x1b[31mb\nc", Code: "x\x00"}}, true},
-		"host":              {&result.Event{Kind: result.KindHost, Host: &result.Host{Name: "a\x1bb", NIC: &result.NIC{Name: "\x07e"}, Tool: &result.Tool{Name: "\x07"}}}, true},
+		"nothing":          {nil, false},
+		"no content":       {&result.Event{Kind: result.KindInterval}, false},
+		"row":              {&result.Event{Kind: result.KindInterval, Interval: &result.Interval{}}, true},
+		"too many streams": {&result.Event{Kind: result.KindInterval, Interval: &result.Interval{Streams: make([]result.StreamInterval, 129)}}, false},
+		"a head":           {&result.Event{Kind: result.KindStart, Head: &result.Run{}}, false},
+		"an error":         {&result.Event{Kind: result.KindError, Err: &result.Error{}}, false},
+		"notice":           {&result.Event{Kind: result.KindNotice, Notice: &result.Notice{Text: "a\x1b[31mb\nc", Code: "x\x00"}}, true},
+		"host":             {&result.Event{Kind: result.KindHost, Host: &result.Host{Name: "a\x1bb", NIC: &result.NIC{Name: "\x07e"}, Tool: &result.Tool{Name: "\x07"}}}, true},
+		"settings": {&result.Event{Kind: result.KindHost, Host: &result.Host{Settings: &result.Facts{
+			OS: "\x1b", Congestion: "\x07", Governor: "\x1b", NIC: "\x07", Driver: "\x1b", Qdisc: "\x07", NearCPUs: "\x1b", Duplex: "\x07", Kind: "\x1b",
+			Virtual: "\x07", ClockSource: "\x1b", Autotuning: "\x07", Available: []string{"\x1b"}, Off: make([]string, 1000),
+		}}}, true},
 		"from another end?": {&result.Event{Kind: result.KindInterval, End: result.Client, Interval: &result.Interval{End: result.Client}}, true},
 	} {
 		got, ok := FromWire(tc.ev, result.Server)
@@ -155,6 +159,9 @@ func TestFromWire(t *testing.T) {
 		if err != nil || bytes.Contains(doc, []byte(`\u001b`)) || bytes.Contains(doc, []byte(`\u0007`)) || bytes.Contains(doc, []byte(`\u0000`)) {
 			t.Errorf("%s: %s %v", name, doc, err)
 		}
+		if got.Host != nil && got.Host.Settings != nil && len(got.Host.Settings.Off) > mostNames {
+			t.Errorf("%s: %d names", name, len(got.Host.Settings.Off))
+		}
 		if got.End != result.Server || got.Interval != nil && got.Interval.End != result.Server {
 			t.Errorf("%s: the end is %s", name, got.End)
 		}
@@ -165,7 +172,7 @@ func TestFromWire(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	for _, s := range []string{
 		`{"event":{"kind":"interval","interval":{"streams":[{"id":1}]}},"dropped":3}`, `{"stop":{"why":"x"}}`, `{"steer":{"rate_bps":-1}}`,
-		`{"facts":{"name":"x","nic":{"name":"y"}}}`, `{"v":1,"features":[],"host":{},"clock":{}}`, `{"position":1,"estimate_s":null}`, `[]`, `{"event":null}`,
+		`{"facts":{"name":"x","nic":{"name":"y"}}}`, `{"v":1,"host":{"settings":{"tcp_rmem":[1,2,3],"congestion_available":["x"],"offloads_off":null}}}`, `{"v":1,"features":[],"host":{},"clock":{}}`, `{"position":1,"estimate_s":null}`, `[]`, `{"event":null}`,
 	} {
 		f.Add([]byte(s))
 	}

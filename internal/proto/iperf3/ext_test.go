@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -92,6 +93,16 @@ func TestFactsFor(t *testing.T) {
 		x := &session{s: &Server{Policy: tc.policy, Facts: full}, user: tc.user}
 		if got := x.facts(); got.Name != tc.want || got.Cores != 2 {
 			t.Errorf("%s: %+v", name, got)
+		}
+		looked := 0
+		x = &session{peer: netip.MustParseAddr("192.0.2.7"), user: tc.user, s: &Server{Policy: tc.policy, Facts: full, FactsTo: func(client netip.Addr) *result.Host {
+			looked++
+			return &result.Host{Name: "seen by " + client.String(), Cores: 2, Settings: &result.Facts{}}
+		}}}
+		want := map[bool]int{true: 1}[tc.want != ""] // a stranger's test costs no look, a friend's one
+		got := x.facts()
+		if again := x.facts(); again.Name != got.Name || looked != want || (got.Settings != nil) != (want == 1) || (got.Name == "seen by 192.0.2.7") != (want == 1) {
+			t.Errorf("%s: %+v, looked %d times", name, got, looked)
 		}
 	}
 }

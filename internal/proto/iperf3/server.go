@@ -51,6 +51,9 @@ type Server struct {
 	Host func() *result.HostSample
 	// Facts describe this machine; nil = unknown. Strangers are told a part (Policy.FullFacts).
 	Facts *result.Host
+	// FactsTo looks at this machine anew, along the route to a client, with its settings
+	// (Host.Settings), for clients that may know all of it; nil = they get Facts.
+	FactsTo func(client netip.Addr) *result.Host
 	// Now is the wall clock of logins; nil = time.Now.
 	Now func() time.Time
 	// Log gets one line per test and per hostile visitor, those limited in rate; nil = none.

@@ -40,6 +40,7 @@ type session struct {
 	plan   plan.Plan
 	user   string // logged in
 	hello  *ext.ClientHello
+	seen   *result.Host // of machine; nil = not looked yet
 	// greeted: our hello went out, so frames of the client count.
 	greeted atomic.Bool
 	number  int
@@ -482,7 +483,7 @@ func (t *session) describe() {
 	}
 	t.head = result.Run{
 		Schema: result.Schema, Tool: t.s.Tool, End: result.Server, Protocol: "iperf3", Started: result.Now(t.s.now()),
-		Test: test, Hosts: result.Hosts{Server: t.s.Facts}, Wire: w,
+		Test: test, Hosts: result.Hosts{Server: t.machine()}, Wire: w,
 	}
 }
 
@@ -502,7 +503,18 @@ func (t *session) noteOverlap(n int) {
 
 // facts are what this client may know about the machine (design §5 "Hello").
 func (t *session) facts() *result.Host {
-	return ext.Facts(t.s.Facts, t.trusts())
+	return ext.Facts(t.machine(), t.trusts())
+}
+
+// machine is this machine: as seen along the route to the client where it may know all of it.
+func (t *session) machine() *result.Host {
+	if t.s.FactsTo == nil || !t.trusts() {
+		return t.s.Facts
+	}
+	if t.seen == nil {
+		t.seen = t.s.FactsTo(t.peer)
+	}
+	return t.seen
 }
 
 // trusts reports that this client may know all of them.
@@ -536,9 +548,10 @@ func (t *session) answerHello() ([]byte, error) {
 	for t.nonce == [8]byte{} { // 0 is no nonce
 		_, _ = rand.Read(t.nonce[:])
 	}
+	host := t.facts() // may take milliseconds, and the clock is to be read last
 	h := ext.ServerHello{
 		V: ext.Version, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
-		Clock: syncedClock(t.s.now()), Host: t.facts(), Overlap: t.others,
+		Clock: syncedClock(t.s.now()), Host: host, Overlap: t.others,
 		SameHost: probe.HostMark(t.nonce), SeenAs: ext.Address(t.ctl.nc.RemoteAddr()),
 	}
 	if t.trusts() {

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -46,12 +48,23 @@ func (m *member) greet(doc []byte) bool {
 	l.ended = m.t.senderEnded
 	m.msgs.set(framed)
 	m.link, m.peer = l, h
-	return l.say(ext.FrameHello, r.hello(m.t)) == nil
+	return l.say(ext.FrameHello, r.hello(m.t, m.nc.RemoteAddr())) == nil
+}
+
+// machine is what the sender at an address may know of this machine.
+func (r *Receiver) machine(sender net.Addr) *result.Host {
+	if r.FactsTo != nil && r.c.FullFacts {
+		if at, err := netip.ParseAddrPort(sender.String()); err == nil {
+			return r.FactsTo(at.Addr().Unmap())
+		}
+	}
+	return ext.Facts(r.Facts, r.c.FullFacts)
 }
 
 // hello is this end's to the sender of t, which may have begun: a token's sender says hello then.
-func (r *Receiver) hello(t *test) ext.ServerHello {
+func (r *Receiver) hello(t *test, sender net.Addr) ext.ServerHello {
 	c := r.c
+	host := r.machine(sender) // before the clock is read
 	r.mu.Lock()
 	begun, others := t.number > 0, t.others
 	r.mu.Unlock()
@@ -60,7 +73,7 @@ func (r *Receiver) hello(t *test) ext.ServerHello {
 	}
 	h := ext.ServerHello{
 		V: ext.Version, Version: r.Tool.Version, Features: c.features(),
-		Test: random(), Nonce: random(), Clock: ext.ReadClock(r.now()), Host: ext.Facts(r.Facts, c.FullFacts), Overlap: others,
+		Test: random(), Nonce: random(), Clock: ext.ReadClock(r.now()), Host: host, Overlap: others,
 		Limits: ext.Limits{MaxRate: c.MaxRate, MaxDuration: c.MaxDuration.Seconds(), MaxStreams: c.MaxStreams}.OrNil(),
 		Times:  &ext.Times{Omit: c.Warmup.Seconds(), Cooldown: c.Cooldown.Seconds(), Follow: c.Follow},
 	}

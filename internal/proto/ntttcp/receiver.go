@@ -80,8 +80,11 @@ type Receiver struct {
 	Config Config
 	Tool   result.Tool
 	Facts  *result.Host
-	Now    func() time.Time
-	Log    *slog.Logger // one line per test and per odd visitor; nil = none
+	// FactsTo looks at this machine anew, along the route to a sender, with its settings, where
+	// Config.FullFacts has them told; nil = Facts.
+	FactsTo func(sender netip.Addr) *result.Host
+	Now     func() time.Time
+	Log     *slog.Logger // one line per test and per odd visitor; nil = none
 	// NewTest is called for every test that begins. nil = no hooks.
 	NewTest  func(remote result.Addr) TestHooks
 	Timeouts Timeouts

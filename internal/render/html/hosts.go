@@ -103,8 +103,12 @@ func compare(rep *result.Report) *hostTable {
 	if facts == nil && rep.Acceptance != nil {
 		facts = rep.Acceptance.Facts
 	}
-	for _, r := range settings(facts) {
-		t.row(r.Name, r.Client, "")
+	var told *result.Facts
+	if hosts[1] != nil {
+		told = hosts[1].Settings
+	}
+	for _, s := range settings {
+		t.row(s.name, clean(s.value(facts)), clean(s.value(told)))
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -126,58 +130,74 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// settings are the facts that only the diagnosing host tells.
-func settings(f *result.Facts) (out []hostRow) {
+// setting is a fact of an end's configuration. of is asked of known facts only.
+type setting struct {
+	name string
+	of   func(*result.Facts) string
+}
+
+func (s setting) value(f *result.Facts) string {
 	if f == nil {
-		return nil
+		return ""
 	}
-	add := func(name, value string) {
-		if value != "" {
-			out = append(out, hostRow{Name: name, Client: clean(value)})
-		}
-	}
-	three := func(v *[3]int64) string {
-		if v == nil {
+	return s.of(f)
+}
+
+// settings are known of the diagnosing host, and of the other end where that tells them.
+var settings = []setting{
+	{"tcp_rmem", func(f *result.Facts) string { return three(f.TCPRead) }},
+	{"tcp_wmem", func(f *result.Facts) string { return three(f.TCPWrite) }},
+	{"rmem_max", func(f *result.Facts) string { return number(f.CoreRead) }},
+	{"wmem_max", func(f *result.Facts) string { return number(f.CoreWrite) }},
+	{"receive buffer tuning", func(f *result.Facts) string { return onOff(f.Moderate) }},
+	{"window scaling", func(f *result.Facts) string { return onOff(f.Scaling) }},
+	{"selective acknowledgements", func(f *result.Facts) string { return onOff(f.SACK) }},
+	{"TCP timestamps", func(f *result.Facts) string { return onOff(f.Timestamps) }},
+	{"congestion control by default", func(f *result.Facts) string { return f.Congestion }},
+	{"autotuning level", func(f *result.Facts) string { return f.Autotuning }},
+	{"forwards packets", func(f *result.Facts) string { return onOff(f.Forwarding) }},
+	{"kind of interface", func(f *result.Facts) string { return f.Kind }},
+	{"processor quota", func(f *result.Facts) string {
+		if f.Quota == nil {
 			return ""
 		}
-		return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
-	}
-	number := func(v *int64) string {
-		if v == nil {
+		return svg.Plain.Format(*f.Quota) + " processors"
+	}},
+	{"connection table full to", func(f *result.Facts) string {
+		if f.Conntrack == nil {
 			return ""
 		}
-		return fmt.Sprint(*v)
-	}
-	yes := func(v *bool) string {
-		switch {
-		case v == nil:
+		return svg.Share.Format(*f.Conntrack)
+	}},
+	{"frequency governor", func(f *result.Facts) string { return f.Governor }},
+	{"these settings are", func(f *result.Facts) string {
+		if !f.Recorded {
 			return ""
-		case *v:
-			return "on"
 		}
-		return "off"
+		return "recorded facts, of another machine"
+	}},
+}
+
+func three(v *[3]int64) string {
+	if v == nil {
+		return ""
 	}
-	add("tcp_rmem", three(f.TCPRead))
-	add("tcp_wmem", three(f.TCPWrite))
-	add("rmem_max", number(f.CoreRead))
-	add("wmem_max", number(f.CoreWrite))
-	add("receive buffer tuning", yes(f.Moderate))
-	add("window scaling", yes(f.Scaling))
-	add("selective acknowledgements", yes(f.SACK))
-	add("TCP timestamps", yes(f.Timestamps))
-	add("congestion control by default", f.Congestion)
-	add("autotuning level", f.Autotuning)
-	add("forwards packets", yes(f.Forwarding))
-	add("kind of interface", f.Kind)
-	if f.Quota != nil {
-		add("processor quota", svg.Plain.Format(*f.Quota)+" processors")
+	return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
+}
+
+func number(v *int64) string {
+	if v == nil {
+		return ""
 	}
-	if f.Conntrack != nil {
-		add("connection table full to", svg.Share.Format(*f.Conntrack))
+	return fmt.Sprint(*v)
+}
+
+func onOff(v *bool) string {
+	switch {
+	case v == nil:
+		return ""
+	case *v:
+		return "on"
 	}
-	add("frequency governor", f.Governor)
-	if f.Recorded && len(out) > 0 {
-		out = append(out, hostRow{Name: "these settings are", Client: "recorded facts, of another machine"})
-	}
-	return out
+	return "off"
 }
