@@ -8,9 +8,13 @@ type Acceptance struct {
 	Link     int64  `json:"link_bps"`           // declared speed of the link, bit/s on layer 1
 	Contract string `json:"contract,omitempty"` // the user's words: number, parties, place
 	Trial    bool   `json:"trial"`              // made with --quick: shortened runs, no record
-	Rounds   int    `json:"planned_rounds"`     // of each TCP item
+	Rounds   int    `json:"planned_rounds"`     // of each TCP item, at most
 	Seed     int64  `json:"order_seed"`         // of the order within a round
 	Settings string `json:"settings_sha256"`    // of everything that fixes what is measured and demanded
+
+	Adaptive     bool   `json:"adaptive_rounds,omitempty"`  // TCP items had rounds until their throughput settled
+	Parallel     *int   `json:"parallel_streams,omitempty"` // streams of the items that have several; nil = there was none
+	ParallelFrom string `json:"parallel_from,omitempty"`    // where that number comes from: "given", "knee", "default"
 
 	MTU     int      `json:"ideal_mtu_bytes"`        // packet size that the ideal is reckoned with
 	Ideal   float64  `json:"ideal_tcp_bps"`          // payload bit/s that TCP could carry on this link

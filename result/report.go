@@ -36,7 +36,7 @@ type Report struct {
 	// are for programs, what they mean is in Summary.
 	Findings []Finding `json:"findings,omitempty"`
 
-	// Paths are of mtu and rfc6349: the largest packet of each direction.
+	// Paths are of mtu, rfc6349 and accept: the largest packet of each direction.
 	Paths []PathMTU `json:"path_mtu,omitempty"`
 	Soak  *Soak     `json:"soak,omitempty"` // of a soak
 	// Load is of load: what a full path does to small packets.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,25 +51,32 @@ type acceptOptions struct {
 const acceptLong = `Hand over a link: measure everything that was promised, three times, in both directions,
 check it from both ends and from their interfaces, and write a report that can be signed.
 
-The items (M-ACCEPT): A0 pre-check of both ends · A1 TCP, one stream · A2 TCP, several
-streams · A3 TCP, both ways at once · A4 UDP at 95 % of the link · A5 UDP, small packets ·
-A6 latency under load · A7 the highest loss-free rate. Each is PASS, FAIL or INCONCLUSIVE:
-what a busy processor, other traffic or a wrong counter can explain is not put down to the
-link. The whole is as good as its worst item.
+The items (M-ACCEPT): A0 pre-check of both ends and of the path's packet size · A1 TCP, one
+stream · A2 TCP, several streams · A3 TCP, both ways at once · A4 UDP at 95 % of the link ·
+A5 UDP, small packets · A6 latency under load · A7 the highest loss-free rate. Each is PASS,
+FAIL or INCONCLUSIVE: what a busy processor, other traffic or a wrong counter can explain is
+not put down to the link. The whole is as good as its worst item.
+
+A2, A3 and A6 have as many streams as the knee, which is looked for first with 1 to 16 of them
+(where there is none: 8, as with --quick); --streams N says how many. --rounds auto goes on
+until the throughput of TCP settles, 3 to 10 rounds.
 
 --link is the speed that was promised, as the line counts it (layer 1). --profile lan,
 metro or wan fixes the limits; a suite file (--suite) sets items and limits one by one.
 HOST runs "fullbore serve"; with an iperf3 server what one end alone cannot check is said.
 
 Time: about 16 minutes and the search of A7; --quick makes a trial of about a minute, marked
-as such in the report. Traffic: the whole link for most of that time (1 Gbit/s: about 80 GB;
---dry-run reckons it for yours). A break loses nothing with --resume FILE.json.
+as such in the report. Traffic: the whole link for most of that time (1 Gbit/s: about 100 GB;
+--dry-run reckons it for yours). A break (Ctrl-C, a dead peer, a used-up --max-bytes) loses
+nothing with --resume FILE.json: the same words go on where it ended.
 
-Exit codes: 0 accepted, 1 an item failed, 2 inconclusive.`
+Exit codes: 0 accepted, 1 an item failed, 2 inconclusive, 6 it broke off (the report tells what
+was measured until then).`
 
 const acceptExample = `  fullbore accept 192.0.2.2 --link 1G --report out.html
   fullbore accept 192.0.2.2 --link 1G --quick                a trial: 3 s an item, one round
   fullbore accept 192.0.2.2 --link 10G --profile lan --dry-run
+  fullbore accept 192.0.2.2 --link 1G --rounds auto -P 8
   fullbore accept 192.0.2.2 --suite line-4711.yaml --junit out.xml --json > out.json
   fullbore accept --suite line-4711.yaml --check-config
   fullbore accept 192.0.2.2 --link 1G --resume out.json      goes on after a break
@@ -95,7 +103,7 @@ func newAcceptCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.check, "check-config", false, "read the suite file, say what it asks for, and end")
 	f.BoolVar(&o.quick, "quick", false, "a trial: 3 s an item, one round")
 	f.StringSliceVar(&o.items, "items", nil, "only these, e.g. A1,A4 (the pre-check is always made)")
-	f.IntVarP(&o.streams, "streams", "P", 0, "streams of A2, A3 and A6 (default 8; what sweep streams found)")
+	f.IntVarP(&o.streams, "streams", "P", 0, "streams of A2, A3 and A6 (default: the knee, which is looked for first, else 8)")
 	f.VarP(sizeFlag{&o.window}, "window", "w", "socket buffers of the TCP items (default: the systems' own)")
 	f.StringVarP(&o.cc, "cc", "C", "", "congestion control of the TCP items (default: the systems' own)")
 	f.IntVar(&o.mtu, "mtu", 0, "packet size that the path must carry (default: the interface's)")
@@ -135,14 +143,11 @@ func (o *acceptOptions) theSuite() (suite.Suite, error) {
 	if o.contract != "" {
 		s.Contract = o.contract
 	}
-	if o.rounds.auto {
-		return s, usagef("--rounds auto: an acceptance makes as many rounds as were agreed: give a number")
-	}
 	s.Override(o.streams, o.window, o.cc)
 	if o.quick {
 		s = s.Shortened()
 	}
-	s.SetRounds(o.rounds.n)
+	s.SetRounds(o.rounds.n, o.rounds.auto)
 	if len(o.items) > 0 {
 		if s, err = s.Only(o.items); err != nil {
 			return s, usagef("--items: %v", err)
@@ -173,6 +178,9 @@ func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) erro
 	}
 	w := pathTo(ctx, map[bool]string{true: "127.0.0.1", false: host}[host == "self"], o.family())
 	if s.Link == 0 && host != "self" {
+		if _, err := osnet.Resolve(ctx, host, o.family()); err != nil { // or its interface were looked for
+			return &result.Error{Code: "resolve", Text: err.Error()}
+		}
 		s.Link = units.BitRate(w.speed)
 	}
 	if err := s.Validate(); err != nil {
@@ -242,12 +250,57 @@ type acceptance struct {
 }
 
 func (a *acceptance) judge() *suite.Judge {
-	return &suite.Judge{Method: a.method, Host: a.host, Facts: a.facts}
+	host, again := a.words()
+	return &suite.Judge{Method: a.method, Host: host, Again: again, Facts: a.facts}
+}
+
+// words are those of commands that the report advises: the host with a port of its own, and what fixes
+// the suite.
+func (a *acceptance) words() (host, again string) {
+	o, s := a.o, &a.method.Suite
+	host = a.host
+	if p := o.plan.Port; p != 0 && p != plan.DefaultPort && host != "self" {
+		host += fmt.Sprintf(" -p %d", p)
+	}
+	if o.file != "" {
+		again = "--suite " + shellWord(o.file) + " "
+	}
+	if o.file == "" || o.link > 0 {
+		again += "--link " + s.Link.Exact() + " "
+	}
+	if o.file == "" || o.profile != "" {
+		again += "--profile " + string(s.Class) + " "
+	}
+	if o.streams > 0 {
+		again += fmt.Sprintf("-P %d ", o.streams)
+	}
+	if o.window > 0 {
+		again += "-w " + units.ByteSize(o.window).Exact() + " "
+	}
+	if o.cc != "" {
+		again += "-C " + shellWord(o.cc) + " "
+	}
+	if o.mtu > 0 {
+		again += fmt.Sprintf("--mtu %d ", o.mtu)
+	}
+	return host, strings.TrimSpace(again)
+}
+
+// shellWord is a word as a shell takes it.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (a *acceptance) job() methodJob {
 	s := &a.method.Suite
-	head := fmt.Sprintf("Acceptance of the link of %s to %s by %s, about %s", s.Link, a.host, s.Name, units.FormatDuration(a.method.Length().Round(time.Second)))
+	least, most := a.method.Length()
+	head := fmt.Sprintf("Acceptance of the link of %s to %s by %s, about %s", s.Link, a.host, s.Name, units.FormatDuration(least.Round(time.Second)))
+	if most > least {
+		head += fmt.Sprintf(" (%s where the rounds do not settle)", units.FormatDuration(most.Round(time.Second)))
+	}
 	if s.Quick {
 		head += " (a trial)"
 	}
@@ -259,11 +312,15 @@ func (a *acceptance) job() methodJob {
 		}
 		search = fmt.Sprintf(", and the search of the loss-free rate: about %s in each direction near the link's rate, %s in all", units.FormatDuration(each), units.ByteSize(float64(s.Link)/8*2*each.Seconds()))
 	}
+	assumed := ""
+	if s.Assumed {
+		assumed = " A trial does not look for the knee: the items with several streams have 8 (--streams N says another number)."
+	}
 	job := methodJob{
 		kind: "accept", host: a.host, head: head,
-		volume: fmt.Sprintf("Traffic: about %s of payload%s.", units.ByteSize(a.method.Volume()), search),
-		method: a.method, possible: a.method.Steps(), earlier: a.method.Earlier,
-		fill: a.fill, final: acceptFinal, extra: a.selfCheck, write: a.write,
+		volume: fmt.Sprintf("Traffic: about %s of payload%s.%s", units.ByteSize(a.method.Volume()), search, assumed),
+		method: a.method, possible: a.method.Possible(), earlier: a.method.Earlier,
+		row: acceptStep, fill: a.fill, final: acceptFinal, extra: a.selfCheck, write: a.write,
 		ownRounds: true,
 		failed:    func(rep *result.Report) bool { return suite.Total(rep) == result.Fail },
 		answered:  func(rep *result.Report) bool { return suite.Total(rep) == result.Pass },
@@ -291,12 +348,48 @@ func (a *acceptance) fill(rep *result.Report, history []method.Done) {
 			rep.Notices = append(rep.Notices, result.Notice{Code: "swapped-unfit", Level: result.Warn, Text: fmt.Sprintf("the document of --swapped was not compared: %v", err)})
 		}
 	}
-	if n := len(history); rep.Err == nil && n > 1 && history[n-1].Run == nil && history[n-1].Err != nil && history[n-1].Step.Name != suite.SelfStep {
-		rep.Err = history[n-1].Err
+	if rep.Err == nil {
+		rep.Err = lastRefusal(history)
+	}
+	if _, more := a.method.Next(history[min(len(a.method.Earlier), len(history)):]); rep.Err != nil || more {
+		a.unfinished(rep)
 	}
 	if a.saveErr != nil {
 		rep.Notices = append(rep.Notices, result.Notice{Code: "progress-unsaved", Level: result.Warn, Text: fmt.Sprintf("what was measured could not be kept in %s: %v", a.o.resume, a.saveErr)})
 	}
+}
+
+// lastRefusal is why the last step, that of the self-check left out, could not begin; nil when it could,
+// or was the first: then the report itself has that.
+func lastRefusal(history []method.Done) *result.Error {
+	made := slices.DeleteFunc(slices.Clone(history), func(d method.Done) bool { return d.Step.Name == suite.SelfStep })
+	if n := len(made); n > 1 && suite.Refused(&made[n-1]) {
+		return made[n-1].Err
+	}
+	return nil
+}
+
+// notFinished begins the closing sentence of an acceptance that did not come to its end.
+const notFinished = "NOT FINISHED. "
+
+// unfinished says so in the closing sentence, and how it goes on.
+func (a *acceptance) unfinished(rep *result.Report) {
+	rep.Summary = notFinished + rep.Summary
+	if a.o.resume == "" {
+		return
+	}
+	rep.Acceptance.Todo = append([]result.AdviceAt{{
+		Where: "later", Text: "Not all was measured. What was is kept; the same words go on where it ended:",
+		Commands: []string{"fullbore accept " + strings.Join(shellWords(a.e.words), " ")},
+	}}, rep.Acceptance.Todo...)
+}
+
+func shellWords(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = shellWord(w)
+	}
+	return out
 }
 
 // selfCheck measures this machine alone (M-SELF).
@@ -306,8 +399,8 @@ func (a *acceptance) selfCheck(ctx context.Context, r *runner.Runner, view *stag
 			return nil
 		}
 	}
-	if a.host == "self" || a.o.maxBytes > 0 || len(history) < 2 {
-		return nil // it is this machine; a budget is the link's; nothing was measured
+	if a.host == "self" || a.o.maxBytes > 0 || len(history) < 2 || lastRefusal(history) != nil {
+		return nil // it is this machine; a budget is the link's; nothing was measured, or it broke off
 	}
 	srv, err := a.e.startSelf(ctx)
 	if err != nil {
@@ -357,7 +450,7 @@ func (a *acceptance) save(history []method.Done) {
 	addStages(rep, history)
 	a.judge().Fill(rep, history)
 	rep.Acceptance.Settings = a.hash
-	rep.Summary = "Not finished: " + rep.Summary
+	rep.Summary = notFinished + rep.Summary
 	a.saveErr = saveReport(a.o.resume, rep)
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/suite"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -14,12 +16,41 @@ import (
 // Colours of the results.
 var acceptColors = map[string]string{result.Pass: "32", result.Fail: "1;31", result.Inconclusive: "33"}
 
+// acceptStep is the line of a finished step: of the search for the path's packet size what it showed.
+func acceptStep(v *stageView, d *method.Done) {
+	if !strings.HasPrefix(d.Step.Name, suite.MTUPrefix) {
+		v.table.print(v, d)
+		return
+	}
+	text := "made"
+	switch {
+	case d.Err != nil:
+		text = "broke off: " + d.Err.Text
+	case d.Run != nil && len(d.Run.Probes) > 0:
+		var ways []string
+		for i := range d.Run.Probes {
+			for k := range d.Run.Probes[i].MTU {
+				ways = append(ways, conclude.MTUText(&d.Run.Probes[i].MTU[k]))
+			}
+		}
+		text = strings.Join(ways, "; ")
+		if text == "" {
+			text = "no packet of any size was answered"
+		}
+	}
+	v.line("  "+screen.Left(screen.Cut(d.Step.Title, v.table.titles), v.table.titles)+"  ", text)
+}
+
 // acceptFinal is the last screen: the items with figure and limit, why not all passed, findings,
 // what to do, and the hash of the document.
 func acceptFinal(v *stageView, rep *result.Report) {
 	w := v.e.Out
-	figure := max(v.width-9-24-15, 20)
-	fmt.Fprintln(w, v.paint("2", "  "+screen.Left("item", 9)+screen.Left("", 24)+screen.Left("measured / limit", figure)+"result"))
+	ids := 9
+	for _, i := range rep.Items {
+		ids = max(ids, screen.Width(i.ID)+2)
+	}
+	figure := max(v.width-ids-24-15, 20)
+	fmt.Fprintln(w, v.paint("2", "  "+screen.Left("item", ids)+screen.Left("", 24)+screen.Left("measured / limit", figure)+"result"))
 	for _, i := range rep.Items {
 		lines := acceptFigures(&i)
 		if len(lines) == 0 {
@@ -31,10 +62,10 @@ func acceptFinal(v *stageView, rep *result.Report) {
 		}
 		for k, l := range lines {
 			if k > 0 {
-				fmt.Fprintln(w, strings.TrimRight("  "+screen.Left("", 33)+screen.Cut(l, figure), " "))
+				fmt.Fprintln(w, strings.TrimRight("  "+screen.Left("", ids+24)+screen.Cut(l, figure), " "))
 				continue
 			}
-			fmt.Fprintln(w, "  "+screen.Left(i.ID, 9)+screen.Left(screen.Cut(title, 23), 24)+screen.Left(screen.Cut(l, figure-1), figure)+v.paint(acceptColors[i.Result], strings.ToUpper(i.Result)))
+			fmt.Fprintln(w, "  "+screen.Left(i.ID, ids)+screen.Left(screen.Cut(title, 23), 24)+screen.Left(screen.Cut(l, figure-1), figure)+v.paint(acceptColors[i.Result], strings.ToUpper(i.Result)))
 		}
 	}
 	first := true
@@ -47,7 +78,7 @@ func acceptFinal(v *stageView, rep *result.Report) {
 			first = false
 		}
 		for _, r := range acceptReasons(&i) {
-			v.line("  "+screen.Left(i.ID, 9), r)
+			v.line("  "+screen.Left(i.ID, ids), r)
 		}
 	}
 	a := rep.Acceptance
@@ -114,13 +145,20 @@ func acceptFigures(i *result.Item) (out []string) {
 		out = append(out, text)
 	}
 	if len(out) == 0 && len(i.Checks) > 0 {
-		n := 0
+		n, unknown := 0, 0
 		for _, c := range i.Checks {
-			if c.Result == result.Pass {
+			switch c.Result {
+			case result.Pass:
 				n++
+			case "":
+				unknown++
 			}
 		}
-		out = append(out, fmt.Sprintf("%d of %d checks in order", n, len(i.Checks)))
+		text := fmt.Sprintf("%d of %d checks in order", n, len(i.Checks))
+		if unknown > 0 {
+			text += fmt.Sprintf(", %d not known", unknown)
+		}
+		out = append(out, text)
 	}
 	return out
 }
@@ -158,8 +196,18 @@ func (e *env) checkSuite(o *acceptOptions, s suite.Suite) error {
 			demands = append(demands, d.Text())
 		}
 		text := fmt.Sprintf("  %-4s %-24s", it.ID, it.Kind)
-		if it.Kind != suite.LossFree {
+		switch {
+		case it.Kind == suite.LossFree:
+		case it.Auto:
+			text += fmt.Sprintf(" %6s × auto", units.FormatDuration(it.Time))
+		default:
 			text += fmt.Sprintf(" %6s × %d", units.FormatDuration(it.Time), it.Rounds)
+		}
+		switch {
+		case it.Streams == 0:
+			text += ", as many streams as the knee"
+		case it.Streams > 1:
+			text += fmt.Sprintf(", %d streams", it.Streams)
 		}
 		fmt.Fprintln(e.Out, strings.TrimRight(text+"   "+strings.Join(demands, "; "), " "))
 	}
@@ -188,7 +236,11 @@ func (e *env) replayAccept(o *acceptOptions) error {
 			return usagef("--swapped %s: %v", o.swapped, err)
 		}
 	}
+	broke := strings.HasPrefix(rep.Summary, notFinished)
 	rep.Summary = suite.Closing(rep)
+	if broke {
+		rep.Summary = notFinished + rep.Summary
+	}
 	view := e.newStageView(!o.json && !o.silent, true)
 	return e.closeMethod(&o.methodOptions, methodJob{
 		kind: "accept", final: acceptFinal, write: func(rep *result.Report) error { return e.writeAccept(o, rep) },

@@ -82,6 +82,9 @@ func bytesCheck(run *result.Run, d result.Direction) result.Check {
 	}
 	diff := tx - rx
 	c.Text = fmt.Sprintf("%s bytes sent, %s received: %s on their way, of at most %s.", conclude.Grouped(s.Sender.Bytes), conclude.Grouped(s.Receiver.Bytes), conclude.Grouped(int64(diff)), conclude.Grouped(int64(room)))
+	if diff < 0 {
+		c.Text = fmt.Sprintf("%s bytes sent, %s received: %s were on their way when the measured part began, of at most %s.", conclude.Grouped(s.Sender.Bytes), conclude.Grouped(s.Receiver.Bytes), conclude.Grouped(int64(-diff)), conclude.Grouped(int64(room)))
+	}
 	c.Result = result.Pass
 	if diff < least || diff > room {
 		c.Result = result.Fail

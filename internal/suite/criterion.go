@@ -64,6 +64,9 @@ func (j *Judge) criterion(it Item, d result.Direction, dm Demand, names []string
 		limitText += " (" + basis + ")"
 	}
 	c.Result, why = j.verdict(dm, f, limit, a, known, doubts)
+	if _, restless := j.settling(it, d, names); restless && dm.Figure == "throughput" {
+		c.Result, why = unsettled(c.Result, why, limit, a)
+	}
 	switch c.Result {
 	case result.Pass:
 		c.Reason = said + "; demanded " + limitText
@@ -89,10 +92,26 @@ func (j *Judge) spread(f figure, a method.RoundsAnswer) string {
 		return ""
 	}
 	text := fmt.Sprintf(" (median of %d; %s … %s", a.N, spell(f.unit, a.Min), spell(f.unit, a.Max))
+	if a.Interval {
+		text += fmt.Sprintf(", the median itself %s … %s at %.0f %%", spell(f.unit, a.Low), spell(f.unit, a.High), 100*a.Level)
+	}
 	if len(a.Outliers) > 0 {
 		text += fmt.Sprintf(", round %d far off", a.Outliers[0]+1)
 	}
 	return text + ")"
+}
+
+// unsettled is the verdict over rounds that did not settle: only what the interval of their median lies
+// wholly on one side of is decided.
+func unsettled(verdict, why string, limit float64, a method.RoundsAnswer) (newVerdict, newWhy string) {
+	if why != "" {
+		why += "; "
+	}
+	why += fmt.Sprintf("after %d rounds it had not settled", a.N)
+	if a.Interval && (a.Low >= limit || a.High < limit) {
+		return verdict, why
+	}
+	return result.Inconclusive, why + ", and the limit lies within what its median may be"
 }
 
 // counted reports that each round is a count of how many of how many.

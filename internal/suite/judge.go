@@ -15,25 +15,31 @@ import (
 // Judge holds what runs are judged by besides themselves.
 type Judge struct {
 	Method Method
-	Host   string // as the user typed it, for commands
+	Host   string // as the user typed it, with a port of its own, for commands
+	Again  string // words that fix the suite, for commands: "--suite line.yaml"; "" = link and profile
 	// Self is what this machine alone moves, bit/s; nil = not measured.
 	Self *float64
 	// Facts are settings of this host.
 	Facts *result.Facts
 
-	history []method.Done
-	runs    map[string]*result.Run // by the step's name
-	at      map[string]int         // index in the report
-	medians map[string]float64     // throughput by item id and direction
+	history  []method.Done
+	parallel parallel
+	runs     map[string]*result.Run // by the step's name
+	at       map[string]int         // index in the report
+	cuts     map[string]bool        // steps that a budget ended before their time
+	medians  map[string]float64     // throughput by item id and direction
 }
 
 // Fill judges: it sets items, acceptance and summary of a report whose runs and stages are there.
 // Earlier steps are in the history, too.
 func (j *Judge) Fill(rep *result.Report, history []method.Done) {
 	j.history, j.runs, j.at, j.medians = history, map[string]*result.Run{}, map[string]int{}, map[string]float64{}
+	j.cuts = map[string]bool{}
+	j.parallel, j.Method = j.Method.parallel(history), j.Method.resolved(history)
 	for i := range history {
 		d := &history[i]
 		j.runs[d.Step.Name] = d.Run
+		j.cuts[d.Step.Name] = method.Cut(*d)
 		if at := slices.Index(rep.Runs, d.Run); d.Run != nil && at >= 0 {
 			j.at[d.Step.Name] = at
 		}
@@ -50,6 +56,8 @@ func (j *Judge) Fill(rep *result.Report, history []method.Done) {
 	}
 	rep.Items = append(items, rep.Items...)
 	rep.Acceptance = j.acceptance(rep)
+	paths, _ := j.searched()
+	rep.Paths = paths.Paths
 	rep.Unseen = unseen(rep.Items)
 	rep.Summary = j.summary(rep)
 }
@@ -61,7 +69,7 @@ func (j *Judge) names(it Item, d result.Direction) (out []string) {
 	if it.Kind == TCPBoth {
 		prefix = stepName(it, "")
 	}
-	for r := 1; r <= it.Rounds; r++ {
+	for r := 1; r <= j.made(it, prefix); r++ {
 		name := fmt.Sprintf("%s-%d", prefix, r)
 		if run, ok := j.runs[name+"-again"]; ok && run != nil && run.Err == nil {
 			name += "-again"
@@ -69,6 +77,33 @@ func (j *Judge) names(it Item, d result.Direction) (out []string) {
 		out = append(out, name)
 	}
 	return out
+}
+
+// made is how many rounds of an item there are; those that must be there count in any case.
+func (j *Judge) made(it Item, prefix string) int {
+	n := it.least()
+	for r := n + 1; r <= it.most(); r++ {
+		if _, ok := j.runs[fmt.Sprintf("%s-%d", prefix, r)]; ok {
+			n = r
+		}
+	}
+	return n
+}
+
+// settling is what became of rounds that go on until the throughput settles: open when the
+// acceptance ended before, restless when there are as many as there can be and it did not.
+func (j *Judge) settling(it Item, d result.Direction, names []string) (open, restless bool) {
+	if !it.Auto {
+		return false, false
+	}
+	var x []float64
+	for _, n := range names {
+		if r := throughputIn(j.history, n, d); r.known {
+			x = append(x, r.value)
+		}
+	}
+	enough, settled := method.EnoughRounds(x)
+	return !enough && len(names) < it.most(), !settled && len(names) >= it.most()
 }
 
 // item judges one item in one direction.
@@ -81,23 +116,33 @@ func (j *Judge) item(it Item, d result.Direction) result.Item {
 	broke := ""
 	for _, n := range names {
 		run, there := j.runs[n]
-		if at, ok := j.at[n]; ok {
+		if at, ok := j.at[n]; ok && begun(run) {
 			out.From = append(out.From, at)
 		}
 		switch {
 		case !there:
 			broke = "it was not measured: the acceptance ended before"
-		case run == nil:
+		case !begun(run):
 			broke = "it could not begin: " + j.errOf(n)
 		case run.Err != nil:
 			broke = "it broke off: " + strings.TrimSuffix(run.Err.Text, ".")
+		case j.cuts[n]:
+			broke = cutBy(run)
 		}
+	}
+	open, restless := j.settling(it, d, names)
+	if open && broke == "" {
+		broke = "the acceptance ended before its rounds had settled"
 	}
 	if broke != "" && len(out.From) == 0 {
 		out.Result, out.Reasons = result.Inconclusive, []string{sentence(broke)}
 		return out
 	}
 	out.Flags = j.flags(names)
+	if restless && !slices.Contains(out.Flags, conclude.FlagUnsteady) {
+		out.Flags = append(out.Flags, conclude.FlagUnsteady)
+		slices.Sort(out.Flags)
+	}
 	for _, n := range names {
 		out.Checks = append(out.Checks, crossChecks(j.runs[n], n, it, d)...)
 	}
@@ -132,6 +177,22 @@ func (j *Judge) item(it Item, d result.Direction) result.Item {
 		out.Reasons = append(out.Reasons, sentence(broke))
 	}
 	return out
+}
+
+// cutBy says what ended a run before its time.
+func cutBy(run *result.Run) string {
+	switch l := run.Test.ServerLimit; {
+	case l != nil && l.MaxDuration > 0:
+		return fmt.Sprintf("the server ended it after %s, the longest that it allows", units.FormatDuration(seconds(l.MaxDuration)))
+	case run.Test.MaxBytes > 0:
+		return "the budget (--max-bytes) ended it before its time"
+	}
+	return "it ended before its time"
+}
+
+// begun reports that something of a run was measured.
+func begun(run *result.Run) bool {
+	return run != nil && (run.Err == nil || len(run.Streams) > 0 || len(run.Probes) > 0)
 }
 
 // errOf is why a step could not begin.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/suite"
@@ -16,6 +17,7 @@ type world struct {
 	rate  float64 // payload bit/s of TCP, either way
 	again int64   // segments sent again in a run
 	plant func(name string, d result.Direction, run *result.Run)
+	paths []result.PathMTU // what single packets show; nil = 1500 each way
 }
 
 const span = 3.0 // seconds of a run
@@ -31,7 +33,13 @@ func (w world) run(s method.Step) *result.Run {
 	for _, e := range []result.End{result.Client, result.Server} {
 		run.Hosts.Set(e, &result.Host{Name: string(e) + "-host", OS: "linux", NIC: &result.NIC{Name: "eth0", MTU: 1500}})
 	}
-	if p := s.Plan.Probe; p != nil {
+	if p := s.Plan.Probe; p != nil && p.MTU {
+		run.Probes = []result.Probes{{Kind: "udp-mtu", Sent: 20, Answered: 14, MTU: w.paths}}
+		if w.paths == nil {
+			run.Probes[0].MTU = []result.PathMTU{path(result.Up, 1500, "link"), path(result.Down, 1500, "link")}
+		}
+		return run
+	} else if p != nil {
 		trip := 0.010
 		if !p.Idle {
 			trip = 0.018
@@ -59,6 +67,16 @@ func (w world) run(s method.Step) *result.Run {
 		}
 	}
 	return run
+}
+
+// path is what single packets show of a direction; how says what bounds it.
+func path(d result.Direction, mtu int, how string) result.PathMTU {
+	hole := how == "hole"
+	p := result.PathMTU{Direction: d, MTU: &mtu, Exact: how != "unsure", AtLink: how == "link", BlackHole: &hole, Method: "probe"}
+	if how == "told" {
+		p.Told = &mtu
+	}
+	return p
 }
 
 func (w world) stream(run *result.Run, d result.Direction) {
@@ -134,12 +152,35 @@ func judged(t *testing.T, s suite.Suite, w world) *result.Report {
 	return rep
 }
 
-// without A7, whose search is package method's.
+// segments makes TCP's smaller.
+func segments(mss int64) func(string, result.Direction, *result.Run) {
+	return func(_ string, _ result.Direction, run *result.Run) {
+		for i := range run.Streams {
+			for _, t := range []*result.TCPSummary{run.Streams[i].TCP, run.Streams[i].RemoteTCP} {
+				if t != nil {
+					t.Last.MSS = mss
+				}
+			}
+		}
+	}
+}
+
+// without A7, whose search is package method's; each step is as long as the runs of a world.
 func trial() suite.Suite {
+	s := openTrial()
+	s.Override(8, 0, "")
+	return s
+}
+
+// openTrial is trial without a number of streams: the knee is looked for.
+func openTrial() suite.Suite {
 	s := suite.Default(suite.Metro, 100*units.MbitPerSec)
 	s, err := s.Only([]string{"A1", "A2", "A3", "A4", "A5", "A6"})
 	if err != nil {
 		panic(err)
+	}
+	for i := range s.Items {
+		s.Items[i].Time = span * time.Second
 	}
 	return s
 }
@@ -156,7 +197,7 @@ func find(t *testing.T, rep *result.Report, id string) result.Item {
 }
 
 func TestCleanLinkPasses(t *testing.T) {
-	rep := judged(t, trial(), world{rate: 93e6})
+	rep := judged(t, openTrial(), world{rate: 93e6})
 	for _, i := range rep.Items {
 		if i.Result != result.Pass {
 			t.Errorf("%s: %s %q", i.ID, i.Result, i.Reasons)
@@ -179,6 +220,12 @@ func TestCleanLinkPasses(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no advice %q in %s", want, text)
 		}
+	}
+	if a.Parallel == nil || *a.Parallel != 8 || a.ParallelFrom != "default" || !strings.Contains(a.Findings[0], "have 8, since no knee was found: up 1 stream carried as much as more did (93.0 Mbit/s)") {
+		t.Errorf("streams: %+v, %q", a.ParallelFrom, a.Findings)
+	}
+	if len(rep.Paths) != 2 || *rep.Paths[1].MTU != 1500 {
+		t.Errorf("path MTU: %+v", rep.Paths)
 	}
 	if c := find(t, rep, "A2-up").Criteria[0]; len(c.Rounds) != 3 || *c.Value != 93e6 {
 		t.Errorf("raw rounds: %+v", c)
@@ -226,13 +273,23 @@ func TestFaults(t *testing.T) {
 				run.Probes[0].RoundTrip.P95 = 0.170
 			}
 		}}, map[string]string{"A6-down": "fail Rise of the delay (p95) 160 ms"}},
-		{"short packets", world{rate: 93e6, plant: func(_ string, d result.Direction, run *result.Run) {
+		{"short packets, told", world{rate: 93e6, paths: []result.PathMTU{path(result.Up, 1400, "told"), path(result.Down, 1500, "link")}, plant: segments(1348)}, map[string]string{"A0": `fail packets of 1400 bytes up at most, not 1500: a router on the way says so (ICMP "too big": 1400)`}},
+		{"a black hole", world{rate: 93e6, paths: []result.PathMTU{path(result.Up, 1500, "link"), path(result.Down, 1333, "hole")}, plant: segments(1200)}, map[string]string{"A0": "fail packets of 1333 bytes down at most, not 1500: larger ones vanish and nobody says so"}},
+		{"short packets by a kernel's belief", world{rate: 93e6, paths: []result.PathMTU{}, plant: func(_ string, d result.Direction, run *result.Run) {
 			for i := range run.Streams {
 				if t := run.Streams[i].TCP; t != nil && d == result.Up {
 					t.Last.PMTU = 1400
 				}
 			}
-		}}, map[string]string{"A0": "fail packets of 1400 bytes up at most, not 1500"}},
+		}}, map[string]string{"A0": "fail packets of 1400 bytes up at most, not 1500 (as TCP found it)"}},
+		{"a search that TCP contradicts", world{rate: 93e6, paths: []result.PathMTU{path(result.Up, 1280, "hole"), path(result.Down, 1500, "link")}, plant: func(_ string, d result.Direction, run *result.Run) {
+			for i := range run.Streams {
+				if t := run.Streams[i].TCP; t != nil {
+					t.Last.Timestamps = true
+				}
+			}
+		}}, map[string]string{"A0": "inconclusive but TCP moved payload in packets of 1500"}},
+		{"a search that was cut short", world{rate: 93e6, paths: []result.PathMTU{path(result.Up, 1452, "unsure"), path(result.Down, 1500, "link")}}, map[string]string{"A0": "inconclusive packets of 1452 bytes up at least"}},
 		{"starved receiver", world{rate: 20e6, plant: func(_ string, d result.Direction, run *result.Run) {
 			if run.Test.Transport == "tcp" {
 				run.Flags = []string{"receiver_cpu", "unsteady"}
@@ -317,7 +374,8 @@ func TestPlainPeer(t *testing.T) {
 	if i := find(t, rep, "A6-down"); i.Result != result.Inconclusive || !strings.Contains(i.Reasons[0], "nothing answers small packets there") {
 		t.Errorf("A6: %s %q", i.Result, i.Reasons)
 	}
-	if text := strings.Join(rep.Unseen, "\n"); !strings.Contains(text, "The other end is no fullbore") || !strings.Contains(text, "counters of 192.0.2.2 are not known") {
+	if text := strings.Join(rep.Unseen, "\n"); !strings.Contains(text, "The other end is no fullbore") || !strings.Contains(text, "counters of 192.0.2.2 are not known") ||
+		!strings.Contains(text, "Only a fullbore answers single packets of several sizes") {
 		t.Errorf("unseen: %s", text)
 	}
 }

@@ -43,7 +43,17 @@ func (m Method) Next(history []method.Done) (method.Step, bool) {
 	if hopeless(history) {
 		return method.Step{}, false
 	}
-	for _, s := range m.Steps() {
+	if it := m.Suite.find(Precheck); it != nil && !made(all, idleStep) {
+		return m.idle(*it), true
+	}
+	if s, more := m.nextMTU(all); more {
+		return s, true
+	}
+	if s, more := m.nextKnee(all); more {
+		return s, true
+	}
+	m = m.resolved(all)
+	for _, s := range m.steps(all) {
 		if !made(all, s.Name) {
 			return s, true
 		}
@@ -91,6 +101,9 @@ func failed(d *method.Done) bool {
 	return d.Run == nil || d.Err != nil && len(d.Run.Streams) == 0 && len(d.Run.Probes) == 0
 }
 
+// Refused reports that a step could not begin: nothing of it was measured.
+func Refused(d *method.Done) bool { return d.Err != nil && !begun(d.Run) }
+
 func made(all []method.Done, name string) bool {
 	return slices.ContainsFunc(all, func(d method.Done) bool { return d.Step.Name == name })
 }
@@ -113,50 +126,96 @@ func stepName(it Item, d result.Direction) string {
 	return it.ID + "-" + string(d)
 }
 
-// Steps are those that are made whatever is found, in order: the empty path; then the rounds of
-// TCP, each in a random order; then UDP, small packets and latency.
+// repeated is what is measured in rounds: an item in a direction, or ("") in both at once.
+type repeated struct {
+	item Item
+	way  result.Direction
+}
+
+func (r repeated) name() string { return stepName(r.item, r.way) }
+
+// ways are the directions whose throughput a round tells.
+func (r repeated) ways() []result.Direction {
+	if r.way == "" {
+		return both()
+	}
+	return []result.Direction{r.way}
+}
+
+// settled reports that the throughput of the first n rounds needs no more of them (M-ROUNDS).
+func (r repeated) settled(all []method.Done, n int) bool {
+	for _, d := range r.ways() {
+		var x []float64
+		for k := 1; k <= n; k++ {
+			if v := throughputIn(all, fmt.Sprintf("%s-%d", r.name(), k), d); v.known {
+				x = append(x, v.value)
+			}
+		}
+		if enough, _ := method.EnoughRounds(x); !enough {
+			return false
+		}
+	}
+	return true
+}
+
+func throughputIn(all []method.Done, name string, d result.Direction) reading {
+	for i := range all {
+		if all[i].Step.Name == name && all[i].Run != nil && all[i].Err == nil {
+			return throughput(all[i].Run, d)
+		}
+	}
+	return missing("it was not measured")
+}
+
+// Steps are those that are made whatever is found, in order, at most: the empty path; then the rounds
+// of TCP, each in a random order; then UDP, small packets and latency.
 func (m Method) Steps() (out []method.Step) {
-	var tcp, rest []func(round int) method.Step
-	rounds := map[int]int{} // of tcp's entries
+	if it := m.Suite.find(Precheck); it != nil {
+		out = append(out, m.idle(*it))
+	}
+	return append(out, m.resolved(nil).steps(nil)...)
+}
+
+// steps are those behind the pre-check and the look for the knee; all says which rounds have settled.
+func (m Method) steps(all []method.Done) (out []method.Step) {
+	var tcp []repeated
+	var rest []method.Step
 	for _, it := range m.Suite.Items {
 		switch it.Kind {
-		case Precheck:
-			out = append(out, m.idle(it))
 		case TCPSingle, TCPMulti:
 			for _, d := range it.Directions {
-				rounds[len(tcp)] = it.Rounds
-				tcp = append(tcp, func(r int) method.Step { return m.tcp(it, d, plan.Direction(d), r) })
+				tcp = append(tcp, repeated{it, d})
 			}
 		case TCPBoth:
-			rounds[len(tcp)] = it.Rounds
-			tcp = append(tcp, func(r int) method.Step { return m.tcp(it, "", plan.Both, r) })
+			tcp = append(tcp, repeated{it, ""})
 		case UDPFull, UDPSmall, Latency:
 			for _, d := range it.Directions {
 				for r := 1; r <= it.Rounds; r++ {
-					rest = append(rest, func(int) method.Step {
-						switch it.Kind {
-						case UDPFull:
-							return m.full(it, d, r)
-						case UDPSmall:
-							return m.small(it, d, r)
-						}
-						return m.latency(it, d, r)
-					})
+					rest = append(rest, m.datagrams(it, d, r))
 				}
 			}
 		}
 	}
-	for r := 1; r <= m.Suite.rounds(); r++ {
-		for _, i := range method.Order(uint64(m.Suite.Seed), r, len(tcp)) {
-			if r <= rounds[i] {
-				out = append(out, tcp[i](r))
+	most, _ := m.Suite.rounds()
+	for r := 1; r <= most; r++ {
+		for _, i := range method.Order(uint64(m.Suite.Seed), r, len(tcp)) { //nolint:gosec // any number is a seed
+			if e := tcp[i]; r <= e.item.least() || r <= e.item.most() && !e.settled(all, r-1) {
+				out = append(out, m.tcp(e.item, e.way, r))
 			}
 		}
 	}
-	for _, f := range rest {
-		out = append(out, f(0))
+	return append(out, rest...)
+}
+
+// datagrams is a step of the items that are not TCP's throughput.
+func (m Method) datagrams(it Item, d result.Direction, round int) method.Step {
+	switch it.Kind {
+	case UDPFull:
+		return m.full(it, d, round)
+	case UDPSmall:
+		return m.small(it, d, round)
 	}
-	return out
+	return m.latency(it, d, round)
 }
 
 // named fills in what every step has.
@@ -166,7 +225,10 @@ func (m Method) named(it Item, d result.Direction, round int, why string, p plan
 	if d != "" {
 		s.Title += " " + string(d)
 	}
-	if it.Rounds > 1 {
+	switch {
+	case it.Auto:
+		s.Title += fmt.Sprintf(", round %d", round)
+	case it.Rounds > 1:
 		s.Title += fmt.Sprintf(", %d of %d", round, it.Rounds)
 	}
 	s.Plan.Omit, s.Plan.Duration = it.Omit, it.Time
@@ -196,7 +258,12 @@ func (m Method) load(it Item, d plan.Direction) plan.Plan {
 	}
 }
 
-func (m Method) tcp(it Item, d result.Direction, way plan.Direction, round int) method.Step {
+// tcp is a round of TCP in direction d, or ("") in both at once.
+func (m Method) tcp(it Item, d result.Direction, round int) method.Step {
+	way := plan.Direction(d)
+	if d == "" {
+		way = plan.Both
+	}
 	why := map[Kind]string{
 		TCPSingle: "what one connection carries", TCPMulti: "what the link carries",
 		TCPBoth: "does either way suffer from the other?",
@@ -306,17 +373,59 @@ func (m Method) MTU() int {
 // Ideal is the payload that TCP with timestamps could carry on the link (M-6349), bit/s.
 func (m Method) Ideal() float64 { return bdp.TCP(m.family()).Ideal(m.Suite.Link, m.MTU()) }
 
-// Length is about how long the steps take that are made in any case.
-func (m Method) Length() (d time.Duration) {
-	for _, s := range m.Steps() {
-		d += s.Length()
+// announced are steps that stand for several in an announcement.
+func (m Method) announced() (out []method.Step) {
+	if it := m.Suite.find(Precheck); it != nil {
+		out = append(out, method.Step{
+			Title: it.ID + " the path's packet size, both ways", Why: "which sizes pass whole? (towards a fullbore)",
+			Plan: plan.Plan{Duration: 5 * time.Second}, Volume: 200_000,
+		})
 	}
-	return d
+	it := m.Suite.kneeItem()
+	if it == nil {
+		return out
+	}
+	for _, d := range it.Directions {
+		s := method.Step{Title: fmt.Sprintf("%s for the knee: 1 to %d streams %s", it.ID, kneeFirst, d), Why: "how many streams fill the link? (3 rounds each; more where it still grows)"}
+		for _, one := range m.sweep(it, d, kneeFirst).Possible() {
+			n := time.Duration(method.LeastRounds)
+			s.Plan.Duration += n * one.Length()
+			s.Volume += int64(n) * int64(m.Ideal()/8*(one.Plan.Omit+one.Plan.Duration).Seconds())
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
-// Volume is about how many payload bytes those steps move.
+// Possible are the steps for an announcement, those of the look for the packet size and of that for the
+// knee folded into one each; of rounds that go on until they settle all there can be.
+func (m Method) Possible() []method.Step {
+	steps := m.Steps()
+	at := min(1, len(steps)) // behind the empty path
+	return slices.Insert(steps, at, m.announced()...)
+}
+
+// Length is about how long those take: at least, and where rounds do not settle.
+func (m Method) Length() (least, most time.Duration) {
+	for _, s := range m.Possible() {
+		most += s.Length()
+	}
+	quick := m
+	quick.Suite.Items = slices.Clone(m.Suite.Items)
+	for i := range quick.Suite.Items {
+		if it := &quick.Suite.Items[i]; it.Auto {
+			it.Auto, it.Rounds = false, it.least()
+		}
+	}
+	for _, s := range quick.Possible() {
+		least += s.Length()
+	}
+	return least, most
+}
+
+// Volume is about how many payload bytes they move at most.
 func (m Method) Volume() (n int64) {
-	for _, s := range m.Steps() {
+	for _, s := range m.Possible() {
 		n += s.Volume
 	}
 	return n

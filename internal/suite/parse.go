@@ -33,8 +33,8 @@ func Known(c Class) bool { return slices.Contains(Classes(), c) }
 //	    directions: [up, down]
 //	    time: 30s
 //	    omit: 1s
-//	    rounds: 3
-//	    streams: 1
+//	    rounds: 3                       # or auto: 3 to 10, until the throughput settles
+//	    streams: 8                      # of tcp-multi, tcp-both, latency; absent or knee = as many as the knee has
 //	    window: 4M
 //	    cc: cubic
 //	    throughput: ">= 940 Mbit/s"     # or ">= 90 % of ideal", "of link", "of A2"; "report"; "none"
@@ -182,8 +182,8 @@ func (r *reader) itemFields(it *Item) map[string]handler {
 		}),
 		"time":    only(it.Kind != LossFree, r.value(lasting(&it.Time, time.Second, plan.MaxDuration))),
 		"omit":    only(tcp, r.value(lasting(&it.Omit, 0, plan.MaxOmit))),
-		"rounds":  only(it.Kind != Precheck && it.Kind != LossFree, r.value(integer(&it.Rounds, 1, 100))),
-		"streams": only(tcp && it.Kind != TCPSingle, r.value(integer(&it.Streams, 1, plan.MaxStreams))),
+		"rounds":  only(it.Kind != Precheck && it.Kind != LossFree, r.value(it.setRounds)),
+		"streams": only(tcp && it.Kind != TCPSingle, r.value(it.setStreams)),
 		"window": only(tcp, r.value(func(t string) error {
 			v, err := units.ParseSize(t)
 			it.Window = int64(v)
@@ -237,6 +237,33 @@ func (it *Item) setRate(t string) error {
 	}
 	it.Rate = int64(v)
 	return err
+}
+
+// setRounds reads a number, or auto.
+func (it *Item) setRounds(t string) error {
+	if t != "auto" {
+		it.Auto = false
+		return integer(&it.Rounds, 1, 100)(t)
+	}
+	if !it.repeats() {
+		return fmt.Errorf("auto: only TCP's throughput is measured until it settles; %s wants a number", it.Kind)
+	}
+	it.Auto = true
+	return nil
+}
+
+// setStreams reads a number, or knee.
+func (it *Item) setStreams(t string) error {
+	if t == "knee" {
+		it.Streams = 0
+		return nil
+	}
+	return integer(&it.Streams, 1, plan.MaxStreams)(t)
+}
+
+// repeats reports that the item is TCP's throughput, of whose rounds the median counts.
+func (it *Item) repeats() bool {
+	return slices.Contains([]Kind{TCPSingle, TCPMulti, TCPBoth}, it.Kind)
 }
 
 func integer(to *int, least, most int) func(string) error {
@@ -318,11 +345,12 @@ func (s *Suite) Override(streams int, window int64, cc string) {
 	}
 }
 
-// SetRounds gives the TCP items so many rounds; 0 leaves the suite's.
-func (s *Suite) SetRounds(n int) {
+// SetRounds gives the TCP items so many rounds, or (auto) as many as their throughput takes to settle;
+// 0 leaves the suite's.
+func (s *Suite) SetRounds(n int, auto bool) {
 	for i := range s.Items {
-		if it := &s.Items[i]; n > 0 && slices.Contains([]Kind{TCPSingle, TCPMulti, TCPBoth}, it.Kind) {
-			it.Rounds = n
+		if it := &s.Items[i]; (n > 0 || auto) && it.repeats() {
+			it.Rounds, it.Auto = max(n, 1), auto
 		}
 	}
 }

@@ -64,6 +64,10 @@ func TestParse(t *testing.T) {
 	if full.Share != 0.9 || full.Payload != 1300 || many.Streams != 12 || many.Rounds != 5 || many.Time != 10*time.Second || len(single.Directions) != 1 || single.Directions[0] != result.Down {
 		t.Errorf("%+v\n%+v\n%+v", full, many, single)
 	}
+	open, err := suite.Parse("f.yaml", []byte("items:\n  - {test: tcp-multi, rounds: auto, streams: knee}\n  - {test: tcp-single, rounds: 4}\n"), "")
+	if a1, a2 := open.Item("A1"), open.Item("A2"); err != nil || a1.Auto || a1.Rounds != 4 || !a2.Auto || a2.Streams != 0 {
+		t.Errorf("%v: %+v %+v", err, a1, a2)
+	}
 	if s, err := suite.Parse("f.yaml", []byte("link: 1G\n"), suite.LAN); err != nil || len(s.Items) != 8 || s.Class != suite.LAN {
 		t.Errorf("without items: %d, %v", len(s.Items), err)
 	}
@@ -88,6 +92,8 @@ func TestParseFaults(t *testing.T) {
 		{"both without multi", "items:\n  - test: tcp-both\n", "share of A2, which is not measured: add tcp-multi"},
 		{"same id", "items:\n  - test: tcp-multi\n  - test: tcp-multi\n", "item A2 is there twice"},
 		{"rounds", "items:\n  - test: tcp-multi\n    rounds: 0\n", `rounds: "0": must be a whole number, 1 to 100`},
+		{"rounds of datagrams", "items:\n  - test: udp-full\n    rounds: auto\n", "rounds: auto: only TCP's throughput is measured until it settles; udp-full wants a number"},
+		{"streams", "items:\n  - test: tcp-multi\n    streams: many\n", `streams: "many": must be a whole number`},
 		{"id", "items:\n  - {test: tcp-multi, id: a b}\n", "letters and digits only"},
 		{"list", "items: none\n", "items: want a list"},
 		{"two documents", "link: 1G\n---\nlink: 2G\n", "want one YAML document, found 2"},

@@ -22,8 +22,10 @@ const (
 // precheck is A0: are the ends and the way fit for what is to be measured?
 func (j *Judge) precheck(it Item) result.Item {
 	out := result.Item{ID: it.ID, Title: titles[it.Kind], Result: result.Pass}
-	if at, ok := j.at[idleStep]; ok {
-		out.From = []int{at}
+	for _, d := range j.history {
+		if at, ok := j.at[d.Step.Name]; ok && (d.Step.Name == idleStep || strings.HasPrefix(d.Step.Name, MTUPrefix)) {
+			out.From = append(out.From, at)
+		}
 	}
 	run := j.runs[idleStep]
 	if run == nil {
@@ -118,38 +120,6 @@ func (j *Judge) linkSpeeds() (out []result.Check) {
 	return out
 }
 
-// mtus hold what TCP found of the path, and the interfaces, against what is wanted.
-func (j *Judge) mtus(it Item) (out []result.Check) {
-	want := j.Method.MTU()
-	for _, dm := range it.Demands {
-		if dm.Figure == "path_mtu" {
-			want = int(dm.Bound)
-		}
-	}
-	a, b := j.host(result.Client), j.host(result.Server)
-	if a != nil && b != nil && a.NIC != nil && b.NIC != nil && a.NIC.MTU > 0 && b.NIC.MTU > 0 && a.NIC.MTU != b.NIC.MTU {
-		out = append(out, result.Check{
-			Check: "interface-mtu", Result: result.Fail,
-			Text: fmt.Sprintf("The ends' packet sizes differ: MTU %d at %s, %d at %s.", a.NIC.MTU, j.endName(result.Client), b.NIC.MTU, j.endName(result.Server)),
-		})
-	}
-	for _, d := range both() {
-		c := result.Check{Check: "path-mtu"}
-		switch mtu := j.pathMTU(d); {
-		case mtu == 0:
-			c.Text = fmt.Sprintf("The path's packet size %s is not known: the sending end does not tell it.", d)
-		case mtu < want:
-			c.Result = result.Fail
-			c.Text = fmt.Sprintf("The path carries packets of %d bytes %s at most, not %d (as TCP found it).", mtu, d, want)
-		default:
-			c.Result = result.Pass
-			c.Text = fmt.Sprintf("The path carries packets of %d bytes %s (as TCP found it).", mtu, d)
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
 // pathMTU is the least that a sender's kernel found in a direction, bytes; 0 = not known.
 func (j *Judge) pathMTU(d result.Direction) (least int) {
 	for _, done := range j.history {
@@ -227,7 +197,7 @@ func (j *Judge) idleness() result.Check {
 	case len(said) == 0:
 		c.Result, c.Text = "", "How busy the processors were without load is not known."
 	case c.Result == result.Pass:
-		c.Text = "Without load the processors are free: " + strings.Join(said, ", ") + "."
+		c.Text = "Without load the processors have room: " + strings.Join(said, ", ") + "."
 	default:
 		c.Text = "Something else uses the processors without any load: " + strings.Join(said, ", ") + "."
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -57,16 +58,17 @@ type Item struct {
 	ID         string             `json:"id"` // "A1"; stable, letters and digits
 	Kind       Kind               `json:"kind"`
 	Directions []result.Direction `json:"directions"`
-	Streams    int                `json:"streams"`
+	Streams    int                `json:"streams"` // 0 = the knee's, which is looked for first; else 8
 	Time       time.Duration      `json:"time"`
 	Omit       time.Duration      `json:"omit"`
 	Rounds     int                `json:"rounds"`
-	Window     int64              `json:"window,omitempty"`     // bytes; 0 = the system's own
-	Congestion string             `json:"congestion,omitempty"` // "" = the systems' own
-	Share      float64            `json:"share,omitempty"`      // UDP: of the link, layer 1
-	Rate       int64              `json:"rate,omitempty"`       // UDP: payload bit/s instead of a share
-	Payload    int                `json:"payload,omitempty"`    // UDP, probes: bytes; 0 = what fills a packet
-	Spacing    time.Duration      `json:"spacing,omitempty"`    // of small packets and of probes beside a load
+	Auto       bool               `json:"rounds_auto,omitempty"` // rounds until the throughput settles; Rounds is not read then
+	Window     int64              `json:"window,omitempty"`      // bytes; 0 = the system's own
+	Congestion string             `json:"congestion,omitempty"`  // "" = the systems' own
+	Share      float64            `json:"share,omitempty"`       // UDP: of the link, layer 1
+	Rate       int64              `json:"rate,omitempty"`        // UDP: payload bit/s instead of a share
+	Payload    int                `json:"payload,omitempty"`     // UDP, probes: bytes; 0 = what fills a packet
+	Spacing    time.Duration      `json:"spacing,omitempty"`     // of small packets and of probes beside a load
 	Demands    []Demand           `json:"demands"`
 }
 
@@ -78,8 +80,10 @@ type Suite struct {
 	Contract string        `json:"contract,omitempty"`
 	MTU      int           `json:"mtu,omitempty"` // that the path must carry; 0 = the interfaces' smaller one
 	Quick    bool          `json:"quick"`
-	Seed     int64         `json:"seed"`
-	Items    []Item        `json:"items"`
+	// Assumed: a trial does not look for the knee, so items that leave the streams open have 8.
+	Assumed bool   `json:"assumed_streams,omitempty"`
+	Seed    int64  `json:"seed"`
+	Items   []Item `json:"items"`
 }
 
 // DefaultSeed orders the items within a round when the user gave none.
@@ -118,10 +122,10 @@ func item(k Kind, c Class) Item {
 		it.Time, it.Rounds = 30*time.Second, defaultRounds
 		it.Demands = []Demand{{Figure: "throughput", Op: ">=", Bound: 0.90, Of: "ideal"}}
 	case TCPMulti:
-		it.Time, it.Rounds, it.Streams = 30*time.Second, defaultRounds, defaultStreams
+		it.Time, it.Rounds, it.Streams = 30*time.Second, defaultRounds, 0
 		it.Demands = []Demand{{Figure: "throughput", Op: ">=", Bound: 0.95, Of: "ideal"}, {Figure: "efficiency", Op: ">=", Bound: l.efficiency}}
 	case TCPBoth:
-		it.Time, it.Rounds, it.Streams = 30*time.Second, defaultRounds, defaultStreams
+		it.Time, it.Rounds, it.Streams = 30*time.Second, defaultRounds, 0
 		it.Demands = []Demand{{Figure: "throughput", Op: ">=", Bound: 0.85, Of: "A2"}}
 	case UDPFull:
 		it.Time, it.Share = 60*time.Second, defaultShare
@@ -130,7 +134,7 @@ func item(k Kind, c Class) Item {
 		it.Time, it.Payload, it.Spacing = 60*time.Second, smallPayload, smallSpacing
 		it.Demands = []Demand{{Figure: "pdv_p99", Op: "<=", Bound: l.pdv}, {Figure: "loss", Op: "<=", Bound: l.loss}, {Figure: "loss_loaded", Op: "<=", Bound: l.loss}}
 	case Latency:
-		it.Time, it.Streams, it.Payload, it.Spacing = 30*time.Second, defaultStreams, smallPayload, smallSpacing
+		it.Time, it.Streams, it.Payload, it.Spacing = 30*time.Second, 0, smallPayload, smallSpacing
 		it.Demands = []Demand{{Figure: "rise_p95", Op: "<=", Bound: l.rise}}
 	case LossFree:
 		it.Time = 2 * time.Second
@@ -148,13 +152,16 @@ func Default(c Class, link units.BitRate) Suite {
 	return s
 }
 
-// Shortened is the suite as a trial: 3 s, one round.
+// Shortened is the suite as a trial: 3 s, one round, no search for the number of streams.
 func (s Suite) Shortened() Suite {
 	s.Quick = true
 	s.Items = slices.Clone(s.Items)
 	for i := range s.Items {
 		it := &s.Items[i]
-		it.Rounds = 1
+		it.Rounds, it.Auto = 1, false
+		if it.Streams == 0 {
+			it.Streams, s.Assumed = defaultStreams, true
+		}
 		it.Time = min(it.Time, 3*time.Second)
 		if it.Kind == Precheck {
 			it.Time = time.Second
@@ -210,10 +217,26 @@ func (s *Suite) ids() (text string) {
 	return text
 }
 
-// rounds is the largest number of rounds of an item.
-func (s *Suite) rounds() (most int) {
-	for _, it := range s.Items {
-		most = max(most, it.Rounds)
+// least is how many rounds an item has at any rate.
+func (it *Item) least() int {
+	if it.Auto {
+		return method.LeastRounds
 	}
-	return most
+	return it.Rounds
+}
+
+// most is how many it has at most.
+func (it *Item) most() int {
+	if it.Auto {
+		return method.MostRounds
+	}
+	return it.Rounds
+}
+
+// rounds is the largest number of rounds that an item can have; auto: some are made until they settle.
+func (s *Suite) rounds() (most int, auto bool) {
+	for i := range s.Items {
+		most, auto = max(most, s.Items[i].most()), auto || s.Items[i].Auto
+	}
+	return most, auto
 }

@@ -87,8 +87,8 @@ func TestPlans(t *testing.T) {
 		t.Errorf("both ways: %+v", a3)
 	}
 	quick := theMethod(suite.Default(suite.Metro, units.GbitPerSec).Shortened())
-	if l := quick.Length(); l > 75*time.Second {
-		t.Errorf("a trial takes %v", l)
+	if l, most := quick.Length(); l > 75*time.Second || most != l {
+		t.Errorf("a trial takes %v to %v", l, most)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestOrder(t *testing.T) {
 func TestOnlyAndOverride(t *testing.T) {
 	s := suite.Default(suite.Metro, units.GbitPerSec)
 	s.Override(4, 1<<20, "cubic")
-	s.SetRounds(5)
+	s.SetRounds(5, false)
 	if a1, a2 := s.Item("A1"), s.Item("A2"); a1.Streams != 1 || a2.Streams != 4 || a1.Window != 1<<20 || a2.Congestion != "cubic" || a2.Rounds != 5 {
 		t.Errorf("%+v %+v", a1, a2)
 	}
@@ -166,6 +166,7 @@ func TestHash(t *testing.T) {
 // What was made before a break is not made again; what broke off is.
 func TestResume(t *testing.T) {
 	s := suite.Default(suite.Metro, units.GbitPerSec)
+	s.Override(8, 0, "") // no knee is looked for
 	m := theMethod(s)
 	all := m.Steps()
 	var earlier []method.Done
@@ -181,6 +182,23 @@ func TestResume(t *testing.T) {
 	next, more := m.Next(nil)
 	if !more || next.Name != all[3].Name {
 		t.Errorf("goes on with %q, want %q", next.Name, all[3].Name)
+	}
+}
+
+// A step that a budget cut short is made again, one that is short by nature is not.
+func TestCutShort(t *testing.T) {
+	total := func(s float64) []result.Sum {
+		return []result.Sum{{Direction: result.Up, Sender: &result.Total{End: s, Bytes: 1}}}
+	}
+	ten := method.Step{Name: "A1-up-1", Plan: plan.Plan{Duration: 10 * time.Second}}
+	kept := suite.Kept([]method.Done{
+		{Step: ten, Run: &result.Run{Sums: total(4)}},
+		{Step: ten, Run: &result.Run{Sums: total(10)}},
+		{Step: method.Step{Name: "A0-mtu-syn"}, Run: &result.Run{Sums: total(0.01)}},
+		{Step: method.Step{Name: "A0-mtu-probe", Plan: plan.Plan{Duration: time.Minute}}, Run: &result.Run{Sums: total(2), Test: result.Test{ProbeOnly: true}}},
+	})
+	if len(kept) != 3 || kept[0].Run.Sums[0].Sender.End != 10 {
+		t.Errorf("kept: %+v", kept)
 	}
 }
 
