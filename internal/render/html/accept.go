@@ -19,6 +19,7 @@ type acceptView struct {
 	Findings           []string
 	Advice             []adviceGroup
 	Checks             []acceptCheck
+	MoreChecks         int // that passed and are only in the document
 	Third              *thirdView
 	Swapped            []string
 	Document, Settings string // SHA-256
@@ -34,7 +35,7 @@ type acceptItem struct {
 	Runs                    []string // numbers of the stages
 }
 
-type acceptRow struct{ Figure, Limit, Value string }
+type acceptRow struct{ Figure, Limit, Basis, Value string }
 
 type acceptCheck struct{ Item, Name, Text, Result, Word string }
 
@@ -42,6 +43,9 @@ type thirdView struct {
 	Head  string
 	Lines []string
 }
+
+// mostChecks is how many checks are listed before those that passed are only counted.
+const mostChecks = 400
 
 // acceptance makes the view; nil for other reports.
 func acceptance(rep *result.Report) *acceptView {
@@ -53,13 +57,14 @@ func acceptance(rep *result.Report) *acceptView {
 	for i := range rep.Items {
 		v.Items = append(v.Items, itemOf(rep, &rep.Items[i]))
 		for _, c := range rep.Items[i].Checks {
-			if c.Result == result.Pass && !a.Trial && len(v.Checks) > 400 {
-				continue // the document has them all
+			if c.Result == result.Pass && len(v.Checks) > mostChecks {
+				v.MoreChecks++ // nobody reads further ones that are in order
+				continue
 			}
 			v.Checks = append(v.Checks, acceptCheck{clean(cmp.Or(c.Run, rep.Items[i].ID)), spoken(clean(c.Check)), clean(c.Text), clean(c.Result), cmp.Or(resultWord(c.Result), "told")})
 		}
 	}
-	v.Inputs = agreed(a)
+	v.Inputs = agreed(rep)
 	for _, t := range a.Todo {
 		where := clean(t.Where)
 		line := adviceLine{Text: clean(t.Text), Commands: cleaned(t.Commands)}
@@ -88,21 +93,38 @@ func acceptance(rep *result.Report) *acceptView {
 }
 
 // agreed are the inputs of an acceptance.
-func agreed(a *result.Acceptance) (out []tile) {
+func agreed(rep *result.Report) (out []tile) {
+	a := rep.Acceptance
 	add := func(name, value, note string) {
 		if value != "" {
 			out = append(out, tile{name, clean(value), note})
 		}
 	}
 	add("link", units.BitRate(a.Link).String(), "as the line counts it, layer 1")
+	if len(rep.Runs) > 0 {
+		add("up", endName(rep, result.Client)+" → "+endName(rep, result.Server), "down is the way back")
+	}
 	add("contract", a.Contract, "")
 	add("suite", a.Suite, "")
 	add("limits of", a.Class, "where the suite says none")
 	rounds := fmt.Sprint(a.Rounds)
+	if a.Adaptive {
+		rounds = fmt.Sprintf("3 to %d", a.Rounds)
+	}
 	if a.Trial {
 		rounds += ", a trial"
 	}
-	add("rounds of TCP", rounds, "the median counts")
+	note := "the median counts"
+	if a.Adaptive {
+		note = "until the throughput settled; the median counts"
+	}
+	add("rounds of TCP", rounds, note)
+	add("order of a round", "random", fmt.Sprintf("seed %d", a.Seed))
+	if a.Parallel != nil {
+		add("streams of items with several", fmt.Sprint(*a.Parallel), map[string]string{
+			"given": "as was asked for", "knee": "by the knee, which was looked for first", "default": "the default",
+		}[a.ParallelFrom])
+	}
 	add("packet size", fmt.Sprintf("%d bytes", a.MTU), "IP")
 	add("ideal of TCP", svg.BitRate.Format(a.Ideal), "payload that such a link carries")
 	if a.RTT != nil {
@@ -116,6 +138,9 @@ func agreed(a *result.Acceptance) (out []tile) {
 	}
 	if a.Streams != nil {
 		add("connections to fill it", fmt.Sprint(*a.Streams), "")
+	}
+	if len(rep.Inputs) > 0 {
+		add("command", "fullbore "+rep.Kind+" "+strings.Join(rep.Inputs, " "), "")
 	}
 	return out
 }
@@ -143,6 +168,7 @@ func itemOf(rep *result.Report, i *result.Item) acceptItem {
 		row := acceptRow{Figure: figureWord(c.Figure), Limit: "reported", Value: "not known"}
 		if c.Bound != nil {
 			row.Limit = map[string]string{">=": "≥ ", "<=": "≤ "}[c.Op] + figureText(c.Unit, *c.Bound)
+			row.Basis = clean(c.Basis)
 		} else if c.Op != "" {
 			row.Limit = "not known"
 		}
@@ -162,15 +188,9 @@ func itemOf(rep *result.Report, i *result.Item) acceptItem {
 		}
 	}
 	if len(out.Rows) == 0 {
-		n := 0
-		for _, c := range i.Checks {
-			if c.Result == result.Pass {
-				n++
-			}
-		}
 		row := acceptRow{Figure: "–", Limit: "–", Value: "–"}
 		if len(i.Checks) > 0 {
-			row = acceptRow{Figure: "checks in order", Limit: "no fault", Value: fmt.Sprintf("%d of %d", n, len(i.Checks))}
+			row = acceptRow{Figure: "checks", Limit: "no fault", Value: checksText(i.Checks)}
 		}
 		out.Rows = []acceptRow{row}
 	}
@@ -180,6 +200,22 @@ func itemOf(rep *result.Report, i *result.Item) acceptItem {
 		}
 	}
 	return out
+}
+
+// checksText counts checks: "6 in order, 1 not, 2 not known".
+func checksText(all []result.Check) string {
+	n := map[string]int{}
+	for _, c := range all {
+		n[c.Result]++
+	}
+	text := fmt.Sprintf("%d in order", n[result.Pass])
+	if bad := n[result.Fail] + n[result.Inconclusive]; bad > 0 {
+		text += fmt.Sprintf(", %d not", bad)
+	}
+	if n[""] > 0 {
+		text += fmt.Sprintf(", %d not known", n[""])
+	}
+	return text
 }
 
 func figureWord(word string) string { return strings.ReplaceAll(clean(word), "_", " ") }
