@@ -74,6 +74,12 @@ func TestScripts(t *testing.T) {
 					return false, fmt.Errorf("CI needs iperf3")
 				}
 				return realIperf3 != "", nil
+			case "capture":
+				_, err := exec.LookPath("dumpcap")
+				if ready := err == nil && os.Getuid() == 0; ready || os.Getenv("CI") == "" {
+					return ready, nil
+				}
+				return false, fmt.Errorf("CI needs dumpcap (of Wireshark) and root: %v", err)
 			case "root":
 				root := os.Getuid() == 0
 				if !root && os.Getenv("CI") != "" {
