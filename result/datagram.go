@@ -134,7 +134,7 @@ type UDPInterval struct {
 // Probes is what a probe stream measured (`fullbore delay`, latency under load). Times
 // in seconds. A field that needs the other end's help is nil with a plain iperf3 peer.
 type Probes struct {
-	Kind      string     `json:"kind"`          // "udp-echo", "udp-class" (beside them, in another class), "udp-mtu", "udp-test", "tcp-rr", "tcp-connect"
+	Kind      string     `json:"kind"`          // "udp-echo", "udp-class" (beside them, in another class), "udp-mtu", "udp-test", "tcp-rr", "tcp-connect", "rpm" (new connections beside a ramped load)
 	TOS       int        `json:"tos,omitempty"` // whole TOS byte that they were sent, and answered, with
 	Profile   string     `json:"profile"`       // "voice" (20 ms), "1ms", or the spacing
 	Spacing   float64    `json:"spacing_s"`
@@ -153,9 +153,24 @@ type Probes struct {
 	Stamps    string     `json:"stamps,omitempty"` // "kernel" or "user"
 	// MTU is of kind "udp-mtu": what was found of each direction, up first.
 	MTU []PathMTU `json:"path_mtu,omitempty"`
+	// Ramp is of kind "rpm": what was seen in each interval.
+	Ramp []RampInterval `json:"ramp,omitempty"`
 	// Of the control connection's socket, where nothing answers: what its kernel says of the round trip.
 	TCPRTT    *float64 `json:"tcp_rtt_s,omitempty"`     // smoothed
 	TCPMinRTT *float64 `json:"tcp_min_rtt_s,omitempty"` // least so far
+}
+
+// RampInterval is one interval of a ramped test (M-RPM). Times are s; a list is empty where nothing of the
+// kind came.
+type RampInterval struct {
+	Stop      float64   `json:"ramp_stop_s"`         // since the test began
+	Open      int       `json:"open_streams"`        // of each direction, that were sending
+	BPS       float64   `json:"ramp_bps"`            // payload of all directions, as this end counted it
+	Connects  []float64 `json:"connect_times"`       // handshakes of new connections
+	Requests  []float64 `json:"request_times"`       // requests of one byte over them, and their answers
+	Trips     []float64 `json:"load_trips"`          // the load's own round trips, one of each sending stream
+	PerMinute *float64  `json:"trips_per_minute"`    // of these; nil = nothing came
+	Saturated bool      `json:"saturated,omitempty"` // the rate has settled: no further stream begins
 }
 
 // OneWay is one direction of a probe stream. Delay is only there with a Clock, and each

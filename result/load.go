@@ -31,12 +31,16 @@ type LoadedWay struct {
 // RPM is responsiveness as round trips per minute (M-RPM), by the means that a test of this kind
 // has: not comparable with numbers made over HTTP.
 type RPM struct {
-	Kind    string   `json:"rpm_kind"`           // "rpm-raw"
-	Value   float64  `json:"per_minute"`         // mean of the known ones of Foreign and Self
-	Foreign *float64 `json:"foreign_per_minute"` // of small packets of their own flow
-	Self    *float64 `json:"self_per_minute"`    // of the load's own connections, as their sender's kernel measured it
-	Class   string   `json:"class"`              // "poor", "fair", "good", "excellent"
+	Kind      string   `json:"rpm_kind"`             // "rpm-raw"
+	Value     float64  `json:"per_minute"`           // mean of the known ones of Foreign and Self
+	Foreign   *float64 `json:"foreign_per_minute"`   // of what is not the load's
+	Self      *float64 `json:"self_per_minute"`      // of the load's own connections
+	ForeignBy string   `json:"foreign_by,omitempty"` // "tcp-connect" (new connections with a request of one byte) or "udp-echo" (small packets)
+	SelfBy    string   `json:"self_by,omitempty"`    // "tcp-info": what the sending kernel measured; "" = not known
+	Class     string   `json:"class"`                // "poor", "fair", "good", "excellent"
 	// Confidence is "low" (fewer than four intervals), "medium" (rate or round trip did not settle)
 	// or "high".
 	Confidence string `json:"confidence"`
+	Streams    int    `json:"rpm_streams,omitempty"`   // of each direction that were sending in the end; 0 = all, from the start
+	Intervals  int    `json:"rpm_intervals,omitempty"` // that the ramp took
 }

@@ -176,6 +176,8 @@ type Test struct {
 	Requested   []string `json:"options,omitempty"` // the user's words, for the record
 	ServerLimit *Limit   `json:"server_limit,omitempty"`
 	Steered     bool     `json:"steered,omitempty"`    // the rate followed the receiver's feedback; Bitrate was only its start
+	Ramped      bool     `json:"ramped,omitempty"`     // the streams began one after the other; Duration is the most that it was to take
+	Own         bool     `json:"own_server,omitempty"` // the peer was a server that this program started for the test: "self"
 	ProbeOnly   bool     `json:"probe_only,omitempty"` // made for its probes: no load, or one that stands in for them
 }
 

@@ -45,7 +45,7 @@ fast as the answers come.`
 const delayExample = `  fullbore delay self
   fullbore delay 192.0.2.2                     voice: 64 bytes each 20 ms, 10 s
   fullbore delay 192.0.2.2 --profile 1ms -t 60
-  fullbore delay 192.0.2.2 --spacing 5ms --size 1200
+  fullbore delay 192.0.2.2 --spacing 5ms --length 1200
   fullbore delay 192.0.2.2 --tcp               request and response, connect times
   fullbore delay 192.0.2.2 --json > delay.json`
 
@@ -64,7 +64,9 @@ func newDelayCmd(e *env) *cobra.Command {
 	o.peerFlags.addFlags(cmd, p)
 	f.StringVar(&o.profile, "profile", "voice", "spacing of the probes: voice (20 ms) or 1ms")
 	f.Var(durationFlag{&o.spacing}, "spacing", "time between probes instead of a profile's, 1ms … 1m")
-	f.VarP(sizeFlagInt{&o.size}, "size", "l", "payload bytes of a probe (default 64; 44 or more, with --tcp 1 or more)")
+	f.VarP(sizeFlagInt{&o.size}, "length", "l", "payload bytes of a probe (default 64; 44 or more, with --tcp 1 or more)")
+	f.Var(sizeFlagInt{&o.size}, "size", "older word for --length")
+	_ = f.MarkHidden("size")
 	f.VarP(durationFlag{&p.Duration}, "time", "t", "how long to probe (default 10s)")
 	f.BoolVar(&o.tcp, "tcp", false, "request and response over one TCP connection, and connect times")
 	f.IntVar(&o.connects, "connects", 20, "with --tcp: how many connections are timed")
@@ -72,6 +74,7 @@ func newDelayCmd(e *env) *cobra.Command {
 	o.keep.addFlags(f)
 	o.out.addFlags(f)
 	cmd.MarkFlagsMutuallyExclusive("profile", "spacing")
+	cmd.MarkFlagsMutuallyExclusive("length", "size")
 	return cmd
 }
 
@@ -142,7 +145,7 @@ func (e *env) runDelay(ctx context.Context, o *delayOptions, host string) error 
 			return err
 		}
 		defer srv.stop()
-		p.Host, p.Port = srv.host, srv.port
+		p.Host, p.Port, p.Own = srv.host, srv.port, true
 	}
 	errs := []error{e.measureDelay(ctx, p, out)}
 	if err := out.Close(ctx); err != nil {

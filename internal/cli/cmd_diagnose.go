@@ -143,7 +143,7 @@ func (o *diagnoseOptions) planner(facts *result.Facts) diagnose.Planner {
 // complete puts the user's words into a stage's plan.
 func (o *diagnoseOptions) complete(p plan.Plan) plan.Plan {
 	b := &o.plan
-	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
+	p.Host, p.Port, p.Own, p.BindHost, p.BindDev = b.Host, b.Port, b.Own, b.BindHost, b.BindDev
 	if p.ClientPort == 0 {
 		p.ClientPort = b.ClientPort
 	}
@@ -229,7 +229,7 @@ func (e *env) runDiagnose(ctx context.Context, o *diagnoseOptions, host string) 
 			return err
 		}
 		defer srv.stop()
-		o.plan.Host, o.plan.Port = srv.host, srv.port
+		o.plan.Host, o.plan.Port, o.plan.Own = srv.host, srv.port, true
 	}
 	view := e.newDiagnoseView(o, host)
 	view.head(ctx)

@@ -30,19 +30,29 @@ A stream of small packets (64 bytes each 20 ms) runs on the empty path, then bes
 down and both ways, then on the empty path again. Told: round trips before, meanwhile and
 after; how much longer each direction takes, and so how deep its standing queue is, in time
 and bytes; a grade (A+ … F: below 5, 30, 60, 200, 400 ms at the 95th percentile); and
-responsiveness as round trips per minute (rpm-raw: from these packets and from what the
-senders' kernels measured on the load's own connections; no HTTP is in it, so do not compare
-it with numbers of tools that use HTTP).
+responsiveness as round trips per minute.
 
-HOST runs "fullbore serve". An iperf3 server answers no probes: then TCP's own round trips are
-told where this end sends, and the way back is not known. HOST may be "self".
+The load begins with one connection and adds one each second (--interval; 5s is what the
+responsiveness draft has) until its rate has settled or -P are sending; it ends when the
+responsiveness has settled, too, at the latest after -t. Beside it ten new connections a second
+are opened, each with a request of one byte. Responsiveness is the mean of theirs and of what the
+senders' kernels (TCP_INFO) measured on the load's own connections: those carry payload alone, as
+iperf3's do, and have no room for requests. It is called rpm-raw: no HTTP and no TLS is in it, so
+do not compare it with numbers of tools that use them. Its confidence is low when the rate could
+not be judged (fewer than four intervals), medium when rate or responsiveness did not settle.
 
-Time: 45 s; with --quick 20 s. Traffic: as much as the path carries for 30 s (--quick: 15 s):
-3.7 GB on a path of 1 Gbit/s. Bound it with --max-bytes or --max-rate.`
+HOST runs "fullbore serve". An iperf3 server answers no probes, and sends on all connections
+from the start: then TCP's own round trips are told where this end sends, and the way back is not
+known. HOST may be "self".
+
+Time: at most 50 s; with --quick 30 s. Traffic: as much as the path carries, at most 6 GB on a
+path of 1 Gbit/s (--quick: 4 GB), mostly two thirds of that. Bound it with --max-bytes or
+--max-rate.`
 
 const loadExample = `  fullbore load self --quick
   fullbore load 192.0.2.2
   fullbore load 192.0.2.2 --down -P 8
+  fullbore load 192.0.2.2 --interval 5s        responsiveness by the draft's times: 3 min
   fullbore load 192.0.2.2 --max-rate 20M       what a limit just below the line would do
   fullbore load 192.0.2.2 --expect 'rise <= 30ms'`
 
@@ -59,24 +69,39 @@ func newLoadCmd(e *env) *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(cmd)
 	o.expectExample(cmd, "'rise <= 30ms' or 'rpm >= 1000'")
-	f.BoolVar(&o.quick, "quick", false, "2 s before and after, 5 s of each load")
+	f.BoolVar(&o.quick, "quick", false, "2 s before and after, 8 intervals of each load at most")
 	f.BoolVar(&o.up, "up", false, "only from here to HOST")
 	f.BoolVar(&o.down, "down", false, "only from HOST to here")
-	f.VarP(durationFlag{&o.Time}, "time", "t", "length of each load (default 10s)")
+	f.VarP(durationFlag{&o.Time}, "time", "t", "length of each load at most (default 12 intervals)")
 	f.Var(durationFlag{&o.Idle}, "idle", "how long the empty path is looked at, before and after (default 5s)")
-	f.IntVarP(&o.Load.Streams, "streams", "P", 4, "connections of the load, each direction")
+	f.Var(durationFlag{&o.Interval}, "interval", "after which one more connection begins to send, and rate and responsiveness are looked at (default 1s)")
+	f.IntVarP(&o.Load.Streams, "streams", "P", loadStreams, "connections of the load at most, each direction")
 	f.StringVarP(&o.plan.Congestion, "cc", "C", "", "congestion control of the load (default: the systems' own)")
 	cmd.MarkFlagsMutuallyExclusive("up", "down")
 	return cmd
 }
 
+// loadStreams is M-RPM's most connections, and loadSteps and quickSteps how many of its intervals a load
+// lasts at most: with four until the rate is known to have settled and as many for the responsiveness.
+const (
+	loadStreams = 16
+	loadSteps   = 12
+	quickSteps  = 8
+)
+
 func (e *env) runLoad(ctx context.Context, o *loadOptions, host string) error {
 	if o.Load.Streams < 1 || o.Load.Streams > plan.MaxStreams {
 		return usagef("--streams %d: must be 1…%d", o.Load.Streams, plan.MaxStreams)
 	}
-	rest, each := 5*time.Second, 10*time.Second
+	if o.Interval == 0 {
+		o.Interval = time.Second
+	}
+	if o.Interval < plan.MinInterval || o.Interval > plan.MaxInterval {
+		return usagef("--interval %v: must be 0.1…60 s", o.Interval)
+	}
+	rest, each := 5*time.Second, loadSteps*o.Interval
 	if o.quick {
-		rest, each = 2*time.Second, 5*time.Second
+		rest, each = 2*time.Second, quickSteps*o.Interval
 	}
 	if o.Idle == 0 {
 		o.Idle = rest
@@ -91,11 +116,17 @@ func (e *env) runLoad(ctx context.Context, o *loadOptions, host string) error {
 		o.Directions = []plan.Direction{plan.Down}
 	}
 	steps := o.Load.Steps()
-	loads := time.Duration(len(steps)-2) * o.Time
+	loads := time.Duration(0) // of each direction
+	for _, s := range steps[1 : len(steps)-1] {
+		loads += o.Time
+		if s.Plan.Direction == plan.Both {
+			loads += o.Time
+		}
+	}
 	return e.runMethod(ctx, &o.methodOptions, methodJob{
 		kind: "load", host: host, method: o.Load, possible: steps,
 		head:   fmt.Sprintf("Delay of small packets to %s, empty and full", host),
-		volume: fmt.Sprintf("Traffic: as much as the path carries for %s (1 Gbit/s: %s).", units.FormatDuration(loads), units.ByteSize(1e9/8*loads.Seconds())),
+		volume: fmt.Sprintf("Traffic: as much as the path carries one way for at most %s (1 Gbit/s: %s).", units.FormatDuration(loads), units.ByteSize(1e9/8*loads.Seconds())),
 		complete: func(p plan.Plan) plan.Plan {
 			if p.Transport == plan.TCP {
 				p.Congestion = o.plan.Congestion
@@ -210,10 +241,47 @@ func (v *stageView) loadTable(l *result.Load) {
 		row(cells...)
 	}
 	trip("empty, after", l.After)
+	v.responsiveness(l)
+}
+
+// responsiveness says by what the round trips a minute were measured, and how much they are worth.
+func (v *stageView) responsiveness(l *result.Load) {
+	by := map[string]bool{}
 	for _, w := range l.Ways {
-		if w.RPM != nil && w.RPM.Confidence != "high" {
-			v.line("  ", fmt.Sprintf("rpm-raw %s: confidence %s (the load's rate or round trip did not settle)", w.Direction, w.RPM.Confidence))
-			break
+		r := w.RPM
+		if r == nil {
+			continue
+		}
+		if text := rpmBy(r); text != "" && !by[text] {
+			by[text] = true
+			v.line("  ", "rpm-raw: "+text)
 		}
 	}
+	for _, w := range l.Ways {
+		r := w.RPM
+		if r == nil || r.Confidence == "high" {
+			continue
+		}
+		why := "the load's rate or responsiveness did not settle"
+		if r.Confidence == "low" {
+			why = "too few intervals to judge whether the load's rate settled"
+		}
+		v.line("  ", fmt.Sprintf("rpm-raw %s: confidence %s (%s; a longer -t may tell)", w.Direction, r.Confidence, why))
+		break
+	}
+}
+
+// rpmBy is what a responsiveness was measured by.
+func rpmBy(r *result.RPM) string {
+	var parts []string
+	switch r.ForeignBy {
+	case "tcp-connect":
+		parts = append(parts, "new connections with a request of one byte")
+	case "udp-echo":
+		parts = append(parts, "small packets beside the load")
+	}
+	if r.SelfBy == "tcp-info" {
+		parts = append(parts, "the load's own round trips as its sender's kernel saw them")
+	}
+	return strings.Join(parts, ", and ")
 }

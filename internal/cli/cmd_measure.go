@@ -290,7 +290,7 @@ func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *te
 		}
 		defer srv.stop()
 		for i := range steps {
-			steps[i].plan.Host, steps[i].plan.Port = srv.host, srv.port
+			steps[i].plan.Host, steps[i].plan.Port, steps[i].plan.Own = srv.host, srv.port, true
 		}
 	}
 	t := &hostTest{e: e, host: host, o: o, want: want, out: out}

@@ -66,7 +66,7 @@ func (o *methodOptions) expectExample(cmd *cobra.Command, example string) {
 // complete puts what the words fix into a step's plan.
 func (o *methodOptions) complete(p plan.Plan) plan.Plan {
 	b := &o.plan
-	p.Host, p.Port, p.BindHost, p.BindDev = b.Host, b.Port, b.BindHost, b.BindDev
+	p.Host, p.Port, p.Own, p.BindHost, p.BindDev = b.Host, b.Port, b.Own, b.BindHost, b.BindDev
 	p.ConnectTimeout, p.Queue = b.ConnectTimeout, b.Queue
 	o.peerFlags.apply(&p)
 	return p
@@ -150,7 +150,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 			return err
 		}
 		defer srv.stop()
-		o.plan.Host, o.plan.Port = srv.host, srv.port
+		o.plan.Host, o.plan.Port, o.plan.Own = srv.host, srv.port, true
 	}
 	view := e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines)
 	view.row = job.row

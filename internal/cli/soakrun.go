@@ -130,7 +130,7 @@ func (s *soaking) run(ctx context.Context) error {
 			return err
 		}
 		defer srv.stop()
-		h.Plan.Host, h.Plan.Port = srv.host, srv.port
+		h.Plan.Host, h.Plan.Port, h.Plan.Own = srv.host, srv.port, true
 	}
 	s.view = e.newStageView(!s.o.json && !s.o.stream && !s.o.silent, s.o.plainLines)
 	if s.view.shows {

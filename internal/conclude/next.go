@@ -140,7 +140,7 @@ func again(run *result.Run, words ...string) string {
 	if run.NTTTCP != nil {
 		port = ntttcpPort
 	}
-	if loopback(run) && extended(run) && run.NTTTCP == nil && t.Port != port {
+	if t.Own {
 		out = append(out, "self") // a server of ours on a port of the moment
 	} else {
 		out = append(out, quote(t.Target))

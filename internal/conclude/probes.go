@@ -2,7 +2,6 @@ package conclude
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/fullbore-net/fullbore/result"
@@ -193,7 +192,7 @@ func (c *conclusion) probeFlags() {
 func (c *conclusion) probesNext() *result.Step {
 	run := c.run
 	host := quote(run.Test.Target)
-	if addr, err := netip.ParseAddr(run.Test.Target); err == nil && addr.IsLoopback() && extended(run) && run.Test.Port != defaultPort {
+	if run.Test.Own {
 		host = "self"
 	} else if run.Test.Port != 0 && run.Test.Port != defaultPort {
 		host += fmt.Sprintf(" -p %d", run.Test.Port)

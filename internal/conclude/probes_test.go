@@ -77,7 +77,9 @@ func TestProbesNext(t *testing.T) {
 	port := sample.Probes()
 	port.Test.Port = 6000
 	self := sample.Probes()
-	self.Test.Target, self.Test.Port = "127.0.0.1", 40123
+	self.Test.Target, self.Test.Port, self.Test.Own = "127.0.0.1", 40123, true
+	typed := sample.Probes()
+	typed.Test.Target, typed.Test.Port = "127.0.0.1", 40123
 	broke := sample.Probes()
 	broke.Err = &result.Error{Code: "peer-closed"}
 	for name, c := range map[string]struct {
@@ -86,7 +88,7 @@ func TestProbesNext(t *testing.T) {
 	}{
 		"voice": {sample.Probes(), "fullbore delay 10.0.0.2 --profile 1ms"}, "1ms": {fast, "fullbore test 10.0.0.2"},
 		"unanswered": {mute, "fullbore delay 10.0.0.2 --tcp"}, "port": {port, "fullbore delay 10.0.0.2 -p 6000 --profile 1ms"},
-		"self": {self, "fullbore delay self --profile 1ms"}, "tcp": {sample.Pings(), "fullbore test 10.0.0.2"},
+		"self": {self, "fullbore delay self --profile 1ms"}, "a port of one's own on this host": {typed, "fullbore delay 127.0.0.1 -p 40123 --profile 1ms"}, "tcp": {sample.Pings(), "fullbore test 10.0.0.2"},
 		"plain": {sample.PlainProbes()[1], "fullbore serve"}, "broke": {broke, ""},
 	} {
 		if got := next(c.run); got != c.want {

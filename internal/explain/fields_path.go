@@ -39,6 +39,10 @@ var pathFields = []Topic{
 	{Word: "per_minute", In: []string{"RPM"}, Unit: "round trips per minute", Text: "The mean of foreign and self, or the one that is known."},
 	{Word: "foreign_per_minute", In: []string{"RPM"}, Unit: "round trips per minute", Text: "Of small packets that share the path with the load, not its connections: 60 s over the mean of the values at or below their 95th percentile."},
 	{Word: "self_per_minute", In: []string{"RPM"}, Unit: "round trips per minute", Text: "Of the load's own connections, from the round trips that their sender's kernel measured (TCP_INFO). What waits in the sender's own send buffer is not in it."},
+	{Word: "foreign_by", In: []string{"RPM"}, Text: "What foreign_per_minute was measured with: \"tcp-connect\", new connections with a request of one byte (handshake and request, each its 95 % trimmed mean); \"udp-echo\", small packets, where the other end does not answer those."},
+	{Word: "self_by", In: []string{"RPM"}, Text: "What self_per_minute was measured with: \"tcp-info\", the smoothed round trip of the sending kernel. The bytes of a load have iperf3's form, which has no room for a request between them; the time in the sending program's own buffer is not in it."},
+	{Word: "rpm_streams", In: []string{"RPM"}, Unit: "connections", Text: "How many connections of each direction were sending in the end; the ramp adds one an interval until the rate has settled."},
+	{Word: "rpm_intervals", In: []string{"RPM"}, Unit: "intervals", Text: "How many intervals the ramp took; the last four are what the figure is of."},
 	{Word: "class", In: []string{"RPM"}, Text: "The draft's word: poor below 300, fair below 1,000, good below 6,000, else excellent."},
 	{Word: "confidence", In: []string{"RPM"}, Text: "\"low\": fewer than four intervals; \"medium\": rate or round trip did not settle (standard deviation of the last four moving averages above 5 %); \"high\".", Do: "A longer load: -t 30."},
 
@@ -111,6 +115,7 @@ var pathNotices = []Topic{
 		Word: "mtu-black-hole", Text: "Packets above a size vanish without an ICMP \"too big\".",
 		Do: "See black_hole.", See: []string{"black_hole", "mtu-hole"},
 	},
+	{Word: "ramp-at-once", Text: "Responsiveness wants a load that grows connection by connection until the rate has settled. Only a fullbore server lets the connections that it sends on begin one after the other; this one sent on all from the start.", Do: "Run fullbore serve there, or name the number of connections (-P 1).", See: []string{"rpm_streams"}},
 	{Word: "load-by-tcp", Text: "Delay under load was told by TCP's own round trips where this end sends, because the other end answers no probes. They lack what other flows would feel, and nothing is known of the way back.", Do: "Run fullbore serve at the other end.", See: []string{"load"}},
 	{Word: "deep-queue", Text: "A load adds 60 ms or more: the queue in front of the bottleneck is much deeper than TCP needs.", Do: "fq_codel or cake at the bottleneck, or a shaper just below its rate in front of it.", See: []string{"bufferbloat", "queue_bytes"}},
 	{Word: "short-tests", Text: "The transfers took less than the 30 s that RFC 6349 wants at least: slow start and chance weigh more.", Do: "Without --quick."},

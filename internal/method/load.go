@@ -13,9 +13,11 @@ import (
 // Load compares the delay of the empty path with that of the full one (M-DELAY, M-RPM): a stream of
 // small probes before, beside a load in each direction and both, and after.
 type Load struct {
-	Idle    time.Duration // before and after
-	Time    time.Duration // of each load
-	Streams int
+	Idle     time.Duration // before and after
+	Time     time.Duration // of each load, at most
+	Streams  int           // of each direction, at most
+	First    int           // that begin at once; 0 = 1
+	Interval time.Duration // of the ramp; 0 = 1 s
 	// Directions are those to be loaded: up, down, both; nil = all three.
 	Directions []plan.Direction
 }
@@ -47,6 +49,7 @@ func (l Load) Steps() []Step {
 		}
 		steps = append(steps, Step{Name: string(d), Title: title, Why: why, Plan: plan.Plan{
 			Transport: plan.TCP, Direction: d, Streams: l.Streams, Duration: l.Time,
+			Interval: l.Interval, Ramp: &plan.Ramp{First: min(l.First, l.Streams)},
 			Probe: &plan.Probe{Spacing: loadSpacing, Size: loadSize, Profile: "beside"},
 		}})
 	}
@@ -132,7 +135,7 @@ func readLoaded(out *result.Load, d *Done) {
 			w.RoundTrip = p.RoundTrip
 			w.Rise = riseOf(out, p, dir, len(d.Run.Sums) == 1)
 		} else if out.Source == "tcp-info" && out.IdleMin != nil {
-			_, trips := intervals(d.Run, dir)
+			_, trips, _ := intervals(d.Run, dir)
 			w.Rise = above(trips, *out.IdleMin)
 		}
 		w.RPM = rpmOf(d.Run, dir, p)

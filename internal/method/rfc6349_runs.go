@@ -273,7 +273,7 @@ func (f Framework) test(a *result.TCPFramework, run *result.Run, name string, d 
 			bytes, t.Time = s.Receiver.Bytes, s.Receiver.Seconds()
 		}
 	}
-	_, trips := intervals(run, d)
+	_, trips, _ := intervals(run, d)
 	if len(trips) > 0 && a.RTT != nil {
 		mean := 0.0
 		for _, v := range trips {

@@ -102,36 +102,74 @@ func Confidence(goodput, trips []float64) string {
 	return "high"
 }
 
-// rpmOf is a direction's responsiveness: foreign, the probes beside the load; self, what the
-// sender's kernel measured on the load's own connections. nil = neither is known.
+// rpmOf is a direction's responsiveness, by the last four intervals of a ramp. Foreign are new
+// connections with a request of one byte where the other end answers those, else the probes beside the
+// load; self is what the sender's kernel measured on the load's own connections. nil = neither is known.
 func rpmOf(run *result.Run, d result.Direction, p *result.Probes) *result.RPM {
 	out := &result.RPM{Kind: "rpm-raw"}
-	sum, n := 0.0, 0.0
-	if p != nil {
+	ramp := rampOf(run)
+	last := ramp[max(0, len(ramp)-rpmAverage):]
+	if out.Foreign = foreignOf(last); out.Foreign != nil {
+		out.ForeignBy = "tcp-connect"
+	} else if p != nil {
 		if tm, ok := trimmedBuckets(p.Histogram); ok && tm > 0 {
 			v := ForeignRPM(tm, 0, tm)
-			out.Foreign = &v
-			sum, n = sum+v, n+1
+			out.Foreign, out.ForeignBy = &v, "udp-echo"
 		}
 	}
-	rates, trips := intervals(run, d)
-	if tm, ok := TrimmedMean(trips); ok && tm > 0 {
-		v := LoadedRPM(tm)
-		out.Self = &v
-		sum, n = sum+v, n+1
+	rates, trips, each := intervals(run, d)
+	if len(ramp) > 0 {
+		each = each[max(0, len(each)-rpmAverage):]
 	}
-	if n == 0 {
+	if out.Self = selfOf(slices.Concat(each...)); out.Self != nil {
+		out.SelfBy = "tcp-info"
+	}
+	v := responsiveness(out.Foreign, out.Self)
+	if v == nil {
 		return nil
 	}
-	out.Value = sum / n
+	out.Value = *v
 	out.Class = conclude.Responsive(out.Value)
 	out.Confidence = Confidence(rates, trips)
+	if n := len(ramp); n > 0 {
+		out.Streams, out.Intervals = ramp[n-1].Open, n
+		out.Confidence = rampConfidence(ramp)
+	}
 	return out
 }
 
-// intervals are a direction's goodput, bit/s, and its streams' mean round trip, s, in each counted
-// interval, as far as they are known.
-func intervals(run *result.Run, d result.Direction) (rates, trips []float64) {
+// rampOf are the intervals of a ramped run; nil = it was not ramped.
+func rampOf(run *result.Run) []result.RampInterval {
+	if p := probesOf(run, "rpm"); p != nil {
+		return p.Ramp
+	}
+	return nil
+}
+
+// rampConfidence is Confidence of a ramp: its responsiveness counts from where the rate settled.
+func rampConfidence(ramp []result.RampInterval) string {
+	var rates, values []float64
+	for i := range ramp {
+		rates = append(rates, ramp[i].BPS)
+		if ramp[i].Saturated && ramp[i].PerMinute != nil {
+			values = append(values, *ramp[i].PerMinute)
+		}
+	}
+	switch _, known := Saturated(rates); {
+	case !known:
+		return "low"
+	case !ramp[len(ramp)-1].Saturated:
+		return "medium"
+	}
+	if settled, known := Saturated(values); !known || !settled {
+		return "medium"
+	}
+	return "high"
+}
+
+// intervals are a direction's goodput, bit/s, its sending streams' mean round trip, s, and those round
+// trips, in each counted interval, as far as they are known.
+func intervals(run *result.Run, d result.Direction) (rates, trips []float64, each [][]float64) {
 	for i := range run.Rows {
 		row := &run.Rows[i]
 		if row.Omitted || row.Partial {
@@ -142,15 +180,14 @@ func intervals(run *result.Run, d result.Direction) (rates, trips []float64) {
 				rates = append(rates, s.BPS)
 			}
 		}
-		sum, n := 0.0, 0
+		var of []float64
 		for _, s := range row.Streams {
-			if s.Sender && row.End == d.Sender() && s.TCP != nil && s.TCP.RTT > 0 {
-				sum += float64(s.TCP.RTT) / 1e6
-				n++
+			if s.Sender && row.End == d.Sender() && s.TCP != nil && s.TCP.RTT > 0 && s.Bytes > 0 {
+				of = append(of, float64(s.TCP.RTT)/1e6)
 			}
 		}
-		if n > 0 {
-			trips = append(trips, sum/float64(n))
+		if mean, ok := stats.Mean(of); ok {
+			trips, each = append(trips, mean), append(each, of)
 		}
 	}
 	if len(rates) == 0 { // the receiver does not tell while it runs
@@ -162,5 +199,5 @@ func intervals(run *result.Run, d result.Direction) (rates, trips []float64) {
 			}
 		}
 	}
-	return rates, trips
+	return rates, trips, each
 }

@@ -78,7 +78,7 @@ func loadRun(trips ...float64) *result.Run {
 	for i, ms := range trips {
 		run.Rows = append(run.Rows, result.Interval{
 			End: result.Client, Index: i,
-			Streams: []result.StreamInterval{{ID: 1, Sender: true, TCP: &result.TCPInfo{RTT: int64(ms * 1000)}}},
+			Streams: []result.StreamInterval{{ID: 1, Sender: true, Bytes: 1, TCP: &result.TCPInfo{RTT: int64(ms * 1000)}}},
 			Sums:    []result.IntervalSum{{Direction: result.Up, Sender: true, BPS: rate}},
 		})
 	}

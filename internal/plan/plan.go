@@ -101,6 +101,14 @@ type Steer struct {
 	Max  int64  `json:"max,omitempty"`  // payload bit/s of all streams that it never goes above; 0 = none
 }
 
+// Ramp lets the streams of a TCP test begin one after the other, and ends the test when its rate and its
+// round trips have settled (M-RPM); Duration is the most that it takes. Its intervals are the plan's. A
+// server that does not know how sends on all streams at once.
+type Ramp struct {
+	First int `json:"first,omitempty"` // streams of each direction that begin at once; default 1
+	Add   int `json:"add,omitempty"`   // further ones each interval until the rate has settled; default 1
+}
+
 // SteerPlain is how long a steered test lasts to a peer that cannot be steered with.
 const SteerPlain = time.Second
 
@@ -116,6 +124,7 @@ type Plan struct {
 
 	Host           string        `json:"host"`           // as typed; name, address, scoped IPv6
 	Port           int           `json:"port,omitempty"` // default 5201
+	Own            bool          `json:"own,omitempty"`  // Host and Port are of a server that this program started for the test
 	Family         int           `json:"family,omitempty"`
 	BindHost       string        `json:"bind_host,omitempty"`
 	BindDev        string        `json:"bind_dev,omitempty"`
@@ -169,6 +178,7 @@ type Plan struct {
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
 	Probe          *Probe  `json:"probe,omitempty"`
 	Steer          *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
+	Ramp           *Ramp   `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
 	// NTTTCP is set exactly when Protocol is "ntttcp".
 	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
@@ -287,6 +297,16 @@ func (p Plan) Filled() Plan {
 		}
 		p.Probe = &pr
 	}
+	if p.Ramp != nil {
+		ra := *p.Ramp
+		if ra.First == 0 {
+			ra.First = 1
+		}
+		if ra.Add == 0 {
+			ra.Add = 1
+		}
+		p.Ramp = &ra
+	}
 	return p
 }
 
@@ -357,6 +377,13 @@ func (p Plan) Validate() error {
 		bad(st.Type != "" && st.Type != "b" && st.Type != "c", "steer.type", st.Type, "must be b or c")
 		bad(st.Max < 0, "steer.max", st.Max, "must not be negative")
 	}
+	if ra := p.Ramp; ra != nil {
+		bad(p.Transport != TCP, "ramp", "set", "only the streams of a tcp test can begin one after the other")
+		bad(p.Duration == 0 || p.OneRow, "ramp", "set", "needs a duration and intervals")
+		bad(p.Probe != nil && p.Probe.Idle, "ramp", "set", "needs a load")
+		bad(ra.First < 1 || ra.First > p.Streams, "ramp.first", ra.First, "must be 1 … streams")
+		bad(ra.Add < 1, "ramp.add", ra.Add, "must be at least 1")
+	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
 	p.faultsShared(bad)
 	bad(p.ClientPort < 0 || p.ClientPort > 65535, "client_port", p.ClientPort, "must be 1…65535")
@@ -390,7 +417,7 @@ func (p Plan) Test() result.Test {
 		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
 		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,
 		MaxBytes: p.MaxBytes, MaxRate: p.MaxRate, Requested: p.Options, ProbeOnly: p.Probe != nil && p.Probe.Idle,
-		Steered: p.Steer != nil,
+		Steered: p.Steer != nil, Ramped: p.Ramp != nil, Own: p.Own,
 	}
 }
 

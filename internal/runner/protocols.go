@@ -29,7 +29,7 @@ func runIperf3(ctx context.Context, r *Runner, p plan.Plan, host *hostView, out 
 	}
 	c := &iperf3.Client{
 		Plan: p, Tool: r.tool(), Version: r.Release, SocketBase: r.SocketBase, Plain: r.Plain, Host: host.sample, Facts: host.facts, Now: r.Now,
-		Steering: steeringOf,
+		Steering: steeringOf, Ramping: rampingOf,
 	}
 	return c.Run(ctx, out)
 }

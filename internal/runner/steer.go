@@ -51,3 +51,6 @@ func (x *steering) rate() int64 {
 	}
 	return bps
 }
+
+// rampingOf makes the ramp of a test (M-RPM).
+func rampingOf(ra plan.Ramp, streams int) iperf3.Ramping { return method.NewRamping(ra, streams) }

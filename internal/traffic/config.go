@@ -32,6 +32,9 @@ type Config struct {
 	// so much since the end of Omit. Senders stop by themselves after whole blocks:
 	// Bytes ≤ sent < Bytes + flows×BlockSize, and Blocks exactly.
 	Bytes, Blocks int64
+	// Open is how many of the sending flows, in the order given, send from the start; the others wait for
+	// Engine.Open. 0 = all. TCP streams only.
+	Open int
 	// BlocksEach: each sending flow sends Blocks of its own and then no more; the run ends when all
 	// have. There is no Omit then.
 	BlocksEach bool
@@ -149,6 +152,7 @@ func validate(cfg Config, flows []Flow) error {
 	bad(cfg.MaxBytes < 0, "max_bytes", cfg.MaxBytes, "must not be negative")
 	bad(cfg.Interval < 0, "interval", cfg.Interval, "must not be negative")
 	bad(cfg.Duration < 0, "duration", cfg.Duration, "must not be negative")
+	bad(cfg.Open < 0 || cfg.Open > 0 && (cfg.Transport != plan.TCP || cfg.usesMessages()), "open", cfg.Open, "must not be negative, and is of tcp streams")
 	bad(cfg.Omit < 0, "omit", cfg.Omit, "must not be negative")
 	for i, f := range flows {
 		bad(f.Conn == nil, fmt.Sprintf("flows[%d].conn", i), nil, "must be set")

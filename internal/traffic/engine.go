@@ -36,6 +36,7 @@ type Engine struct {
 	mono    *int64       // t0 on the machine's monotonic clock; nil = not known
 	started atomic.Bool  // t0 and the base samples are there
 	rate    atomic.Int64 // per flow now, for the workers: Bitrate and Steer, under MaxRate; 0 = unpaced
+	open    atomic.Int64 // how many of the senders may send; 0 = all
 	cap     int64        // per flow share of MaxRate; 0 = none
 	q       quota
 
@@ -118,6 +119,7 @@ func New(cfg Config, flows []Flow) (*Engine, error) {
 	for _, f := range flows {
 		e.streams = append(e.streams, &stream{Flow: f, e: e, calls: newCalls(&cfg), turns: cfg.Blocks})
 	}
+	e.numberSenders()
 	if err := validate(cfg, flows); err != nil {
 		e.closeSockets()
 		return nil, err
@@ -429,6 +431,32 @@ func (e *Engine) Drain(ctx context.Context) error {
 // The new schedule begins now.
 func (e *Engine) Steer(bps int64) {
 	e.setRate(bps)
+	e.kick(true)
+}
+
+// numberSenders gives each sender its place in the order in which they may begin.
+func (e *Engine) numberSenders() {
+	n := int64(0)
+	for _, s := range e.streams {
+		if s.Send {
+			s.nth = n
+			n++
+		}
+	}
+	e.open.Store(int64(e.cfg.Open))
+}
+
+// Open lets the first n of the sending flows send (Config.Open). A flow that has begun goes on.
+func (e *Engine) Open(n int) {
+	for {
+		was := e.open.Load()
+		if was == 0 || int64(n) <= was {
+			return
+		}
+		if e.open.CompareAndSwap(was, int64(n)) {
+			break
+		}
+	}
 	e.kick(true)
 }
 

@@ -19,6 +19,7 @@ type stream struct {
 	// Owned by the worker.
 	pace    pacer
 	rate    int64  // pace follows it
+	nth     int64  // among the senders; it sends when more than so many may
 	left    int64  // of the block being written
 	claimed bool   // left counts against the limit
 	offset  int64  // into an io.ReaderAt Source
@@ -93,6 +94,9 @@ func (s *stream) release() {
 // or, when wait is negative, has nothing to send until it is stopped.
 func (s *stream) next(now int64) (n int, wait int64) {
 	e := s.e
+	if open := e.open.Load(); open > 0 && s.nth >= open {
+		return 0, openWait
+	}
 	if r := e.rate.Load(); r != s.rate {
 		s.rate = r
 		s.pace.set(r, e.cfg.BlockSize, e.cfg.Burst, now)
@@ -120,6 +124,9 @@ func (s *stream) next(now int64) (n int, wait int64) {
 // settleWait is how long a sender without a claim waits for the others to finish
 // theirs, or to give them back when they die.
 const settleWait = 2_000_000
+
+// openWait is how long a sender whose turn has not come sleeps at a time.
+const openWait = 50_000_000
 
 // wrote counts n bytes written at now. They may be more than the rest of a block where
 // blocks are not claimed.

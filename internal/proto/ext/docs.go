@@ -29,6 +29,7 @@ const (
 	FeatureSteer  = "steer"  // answers to probes tell what of the test's datagrams has arrived, and steered servers mind silence
 	FeaturePing   = "ping"   // the server answers round trips over TCP
 	FeatureMTU    = "mtu"    // probes may ask for answers longer than themselves, which nobody may fragment
+	FeatureRamp   = "ramp"   // the server's streams begin when the client says so, and round trips over TCP are answered beside a load
 )
 
 // ClientHello is the client's offer: in iperf3's parameters the value of "fullbore", in NTTTCP
@@ -54,6 +55,8 @@ type ClientHello struct {
 	Queue bool `json:"queue,omitempty"`
 	// ProbeOnly: no streams, where the server has the feature that is wanted instead.
 	ProbeOnly bool `json:"probe_only,omitempty"`
+	// Open is how many streams of each direction begin at once; 0 = all. Frames 0x49 let the others begin.
+	Open int `json:"open,omitempty"`
 	// Cooldown is NTTTCP's, s of traffic after Duration.
 	Cooldown float64 `json:"cooldown_s,omitempty"`
 	// UDP: NTTTCP's client sends datagrams.
@@ -67,7 +70,7 @@ func (h *ClientHello) Has(f string) bool { return h != nil && slices.Contains(h.
 // given, which leaves the protocol without the extension.
 func DecodeClientHello(raw []byte, most, mostOmit time.Duration) *ClientHello {
 	var h ClientHello
-	if json.Unmarshal(raw, &h) != nil || h.V < 1 || h.Streams < 0 ||
+	if json.Unmarshal(raw, &h) != nil || h.V < 1 || h.Streams < 0 || h.Open < 0 ||
 		h.Duration < 0 || h.Duration > most.Seconds() || h.Omit < 0 || h.Omit > mostOmit.Seconds() ||
 		h.Cooldown < 0 || h.Cooldown > most.Seconds() {
 		return nil
@@ -207,6 +210,8 @@ type ClientFrame struct {
 	// Streams are NTTTCP's data connections in the client's order: its own port and the server's
 	// of each. What one frame cannot hold the next goes on with.
 	Streams [][2]int `json:"streams,omitempty"`
+	// Open is how many streams of each direction send from now on (Hello.Open); 0 = as before.
+	Open int `json:"open,omitempty"`
 }
 
 // ReadyFrame is the document of frame 0x4a, before TEST_START.

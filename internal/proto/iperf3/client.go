@@ -48,6 +48,9 @@ type Client struct {
 	// Steering makes what decides the rate of a steered test (Plan.Steer) of datagrams of block bytes
 	// of payload; nil = none is steered.
 	Steering func(block int, ipv6 bool, s plan.Steer) Steering
+	// Ramping makes what decides how many of streams of each direction send in a ramped test (Plan.Ramp);
+	// nil = all do from the start.
+	Ramping func(ra plan.Ramp, streams int) Ramping
 
 	streamsFrom string // for tests: streams leave from this address, unlike the control connection
 
@@ -66,6 +69,9 @@ type Client struct {
 func (c *Client) Run(ctx context.Context, out result.Sink) error {
 	r := &clientRun{
 		c: c, p: c.Plan.Filled(), to: c.Timeouts.filled(), out: newEmitter(result.Client, out), began: time.Now(),
+	}
+	if r.ramper = newRamper(r); r.ramper != nil {
+		r.out.out = result.Tee(r.out.out, r.ramper)
 	}
 	defer r.close()
 	err := r.test(ctx)
@@ -133,6 +139,7 @@ type clientRun struct {
 	chose64 bool     // 64-bit counters without being asked for
 	flowed  bool     // data flowed
 	done    bool     // the conversation ended as it should
+	ramper  *ramper  // of a ramped test
 	said    bool     // the server knows that we end
 
 	lost     int64           // events that the server dropped
@@ -352,6 +359,11 @@ func (r *clientRun) buildParams() error {
 		}
 		if r.p.Probe == nil { // a server answers probes only of those who want some
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing || f == ext.FeatureMTU })
+		}
+		if r.ramper != nil {
+			h.Open = r.p.Ramp.First
+		} else {
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureRamp })
 		}
 		if r.quiet() {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureEvents })

@@ -68,6 +68,9 @@ func (r *clientRun) build() error {
 		Interval: r.p.Interval, Send: r.p.Send, Receive: r.p.Receive, Repeating: r.p.Repeating, Affinity: r.p.Affinity,
 		ReceiveTimeout: r.p.ReceiveTimeout, Host: r.c.Host, UDP: r.udpConfig(),
 	}
+	if r.ramper != nil {
+		cfg.Open = r.p.Ramp.First
+	}
 	if r.p.OneRow {
 		cfg.Interval = 0
 	}
@@ -123,7 +126,9 @@ func (r *clientRun) measure(ctx context.Context) error {
 	r.c.run = r
 	r.c.mu.Unlock()
 	steered, stop := r.startSteering(ctx)
+	settled := r.ramper.start(ctx)
 	end, err := r.watch(steered)
+	settled()
 	stop()
 	if err != nil {
 		return err
@@ -172,6 +177,8 @@ func (r *clientRun) watch(ctx context.Context) (ending, error) {
 			if over {
 				return end, err
 			}
+		case <-r.ramper.over():
+			return ending{}, nil
 		case <-still.tick():
 			if still.stuck() {
 				return ending{}, &result.Error{
@@ -444,6 +451,7 @@ func (r *clientRun) emitFinish() {
 		r.out.notice(*n)
 	}
 	r.emitBeside()
+	r.ramper.emit()
 	if p := r.probesOfPlain(f.Streams); p != nil {
 		r.out.Event(result.Event{Kind: result.KindProbes, Probes: p})
 	}

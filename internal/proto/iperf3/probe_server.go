@@ -113,6 +113,7 @@ func (t *session) probeTest(ctx context.Context) error {
 	}()
 	defer func() {
 		t.refuseStreams()
+		t.endPings()
 		<-pings
 	}()
 	if err := t.ctl.sendState(t.s.to.Answer, StateTestStart, StateTestRunning); err != nil {
@@ -198,7 +199,7 @@ func (t *session) servePings() {
 			go serve(a)
 		case nc := <-done:
 			delete(conns, nc)
-		case <-t.noMore:
+		case <-t.noPings:
 			for nc := range conns {
 				_ = nc.Close()
 			}
@@ -223,9 +224,9 @@ func (c countingConn) Read(b []byte) (int, error) {
 }
 
 // offerPing takes a connection for round trips, and turns a stream away from a test that
-// has none; false = it is a test with streams.
+// has none; false = it is a stream of a test with streams.
 func (t *session) offerPing(nc net.Conn, index int64) bool {
-	if !t.probeOnly() {
+	if !t.probeOnly() && (index != PingIndex || !t.ramped()) {
 		return false
 	}
 	if index != PingIndex {
@@ -235,7 +236,7 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 	_ = nc.SetDeadline(time.Time{})
 	select {
 	case t.pings <- nc:
-	case <-t.noMore:
+	case <-t.noPings:
 		_ = nc.Close()
 	}
 	return true

@@ -74,7 +74,9 @@ type session struct {
 	probed      bool // the server answers them
 	probeCounts *probe.Counts
 	pings       chan net.Conn
-	pinged      atomic.Int64 // signs of life on those
+	pinged      atomic.Int64  // signs of life on those
+	noPings     chan struct{} // closed: none is wanted any more
+	noPingsOnce sync.Once
 	// notices about its streams, until they can be told.
 	notices []result.Notice
 
@@ -112,7 +114,7 @@ func newSession(s *Server, nc net.Conn, peer netip.Addr, cookie Cookie) *session
 		s: s, peer: peer, remote: conn.Remote(), local: conn.Local(), cookie: cookie, conn: conn,
 		turn: make(chan struct{}), released: make(chan struct{}), overlap: make(chan struct{}, 1), shift: make(chan struct{}, 1),
 		arrivals: make(chan arrival), failed: make(chan *result.Error, 1), noMore: make(chan struct{}), begun: time.Now(),
-		pings: make(chan net.Conn),
+		pings: make(chan net.Conn), noPings: make(chan struct{}),
 	}
 	t.out = newEmitter(result.Server, result.SinkFunc(t.event))
 	return t

@@ -95,6 +95,7 @@ func (t *session) lastWords(b []byte) {
 func (t *session) closeAll() {
 	t.frames.Abort(abortGrace, t.ctl.breakWrite)
 	t.refuseStreams()
+	t.endPings()
 	t.endProbes()
 	t.udp.end() // before its sockets are closed
 	for _, s := range t.streams {

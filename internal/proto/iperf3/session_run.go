@@ -173,6 +173,9 @@ func (t *session) build() error {
 		Send: p.Send, Receive: p.Receive, Repeating: p.Repeating, Affinity: p.Affinity, Host: t.sampler(), Out: t.out,
 		UDP: t.udpConfig(),
 	}
+	if t.ramped() {
+		cfg.Open = t.hello.Open
+	}
 	if p.OneRow {
 		cfg.Interval = 0
 	}
@@ -216,6 +219,7 @@ func (t *session) measure(ctx context.Context) error {
 	t.flowed = true
 	t.out.begin()
 	t.emitHead(result.KindStart)
+	defer t.pingsBeside()()
 	// Whoever only receives must be ready before the client sends; whoever sends must not
 	// fill the client's buffers before it is told to count.
 	sends := t.plan.Sends(result.Server)
@@ -567,6 +571,11 @@ func (t *session) frame(m message) {
 		if eng := t.steerable.Load(); eng != nil {
 			eng.Steer(f.Steer.BPS)
 			t.noteSteer(f.Steer.Watch)
+		}
+	}
+	if f.Open > 0 && t.ramped() {
+		if eng := t.steerable.Load(); eng != nil {
+			eng.Open(f.Open)
 		}
 	}
 	if f.Stop != nil {
