@@ -26,7 +26,8 @@ type rfc2544Options struct {
 
 const rfc2544Long = `The tests of RFC 2544 (M-2544) that two hosts can do, for each frame size:
 throughput without loss, the loss curve from the full link down, back-to-back bursts
-with RFC 9004's buffer times, delay at the throughput, recovery after an overload.
+with RFC 9004's buffer times, delay at the throughput, recovery after an overload
+(known to 0.2 s, with fullbore serve only).
 
 They flood the path on purpose. RFC 6815 forbids them on networks that others use:
 say --isolated to confirm that this one is yours alone.
@@ -181,7 +182,21 @@ func fillRFC2544(rep *result.Report, m method.RFC2544, history []method.Done) {
 			Text: "--quick: trials of seconds and 3 bursts; RFC 2544 asks for 60-s trials and RFC 9004 for 50 bursts, so these are no figures for a record",
 		})
 	}
-	rep.Notices = append(rep.Notices, ownerNotice(history)...)
+	for i := range history { // what overloaded beside a step
+		for _, run := range history[i].With {
+			if run != nil {
+				rep.Runs = append(rep.Runs, run)
+			}
+		}
+	}
+	owner := ownerNotice(history)
+	if len(owner) > 0 && m.Does(method.PartRecovery) {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "recovery-unknown", End: result.Server, Level: result.Warn,
+			Text: "recovery was not measured: its overload ends while other frames go on, which takes two tests at the same time, and the other end takes one",
+		})
+	}
+	rep.Notices = append(rep.Notices, owner...)
 }
 
 func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {

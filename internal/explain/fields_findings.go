@@ -28,6 +28,11 @@ var rateNotices = []Topic{
 		Do:   "Leave --quick away.",
 	},
 	{
+		Word: "recovery-unknown",
+		Text: "How soon a path loses nothing any more after an overload was not measured: the overload has to end while other datagrams flow, and a server that takes one test at a time cannot have both.",
+		Do:   "Run fullbore serve there.",
+	},
+	{
 		Word: "not-steered",
 		Text: "The rate of a capacity test follows the receiver's feedback only between two fullbores. To any other peer short tests at doubling rates, and a few just above what came through, stand in for it.",
 		Do:   "Run fullbore serve there.",

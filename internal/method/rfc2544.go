@@ -111,7 +111,8 @@ func (r RFC2544) times() timesOf {
 	}
 }
 
-func (r RFC2544) does(part string) bool {
+// Does reports that a part was asked for.
+func (r RFC2544) Does(part string) bool {
 	for _, p := range r.Parts {
 		if p == part {
 			return true
@@ -163,7 +164,7 @@ func (r RFC2544) Next(history []Done) (Step, bool) {
 	for _, d := range r.Directions {
 		for _, frame := range r.Sizes {
 			for _, part := range RFC2544Parts() {
-				if !r.does(part) && part != PartThroughput { // the others need it
+				if !r.Does(part) && part != PartThroughput { // the others need it
 					continue
 				}
 				k := key(frame, d, part)
@@ -231,18 +232,18 @@ func (r RFC2544) part(part string, frame int, d plan.Direction, history, mine []
 		p.Probe = &plan.Probe{Spacing: 20 * time.Millisecond, Size: 64}
 		s.Title, s.Why = fmt.Sprintf("%s at its throughput", d), "how long do frames take?"
 	case PartRecovery:
-		if len(mine) > 1 {
+		// The load falls while frames flow: half of the throughput goes on, what is on top of it ends. That
+		// takes two tests at a time, which a plain iperf3 does not have.
+		if len(mine) > 0 || !extended(history) {
 			return s, false
 		}
-		if len(mine) == 0 {
-			length(t.overload, math.Min(1.1*rate, r.most(frame)))
-			s.Title, s.Why = fmt.Sprintf("%s overloaded", d), "110 % of the throughput fills the queues"
-			break
-		}
-		s.Pause = 0 // at once: what is left in the queues is what this is about
-		length(t.recover, rate/2)
+		length(t.overload+t.recover, rate/2)
 		p.Interval = plan.MinInterval
-		s.Title, s.Why = fmt.Sprintf("%s after overload", d), "at half: until when is something lost?"
+		over := p
+		over.Bitrate, over.Duration = int64(math.Min(1.1*rate, r.most(frame))-rate/2), t.overload
+		s.With = []plan.Plan{over}
+		s.Volume += int64(float64(over.Bitrate) / 8 * over.Duration.Seconds())
+		s.Title, s.Why = fmt.Sprintf("%s, overloaded and then at half", d), "after 110 % of the throughput: until when is something lost at 50 %?"
 	}
 	s.Plan = p
 	return s, true
@@ -330,7 +331,7 @@ type SizeResult struct {
 	Bursts     *BackToBack
 	Latency    *result.Quantiles // round trip of probes beside the frames, s
 	Variation  *result.Quantiles // one way, of the frames themselves, above the least
-	Recovery   *float64          // s until the last loss at half the rate
+	Recovery   *float64          // s from the overload's end to the last loss at half of the throughput; nil = not known
 }
 
 // LossPoint is one load of the loss curve.
@@ -362,8 +363,8 @@ func (r RFC2544) Answer(history []Done) (out []SizeResult) {
 			for _, m := range with(history, key(frame, d, PartLatency)) {
 				x.latency(m.Run, result.Direction(d))
 			}
-			if m := with(history, key(frame, d, PartRecovery)); len(m) > 1 {
-				x.Recovery = lastLoss(m[1].Run, result.Direction(d))
+			if m := with(history, key(frame, d, PartRecovery)); len(m) > 0 {
+				x.Recovery = recovery(&m[0], result.Direction(d))
 			}
 			out = append(out, x)
 		}
@@ -387,15 +388,32 @@ func (x *SizeResult) latency(run *result.Run, d result.Direction) {
 	}
 }
 
-// lastLoss is the end of the receiver's last row with a loss, s; 0 = nothing was lost; nil = the
-// receiver has no rows.
-func lastLoss(run *result.Run, d result.Direction) *float64 {
-	if run == nil {
+// extended reports that the other end is a fullbore, by the first run that tells.
+func extended(history []Done) bool {
+	for _, h := range history {
+		if h.Run != nil && h.Run.Wire != nil {
+			return h.Run.Wire.Extension
+		}
+	}
+	return false
+}
+
+// recovery is how long after the overload's end, s, something was still lost of what went on at half
+// of the throughput; 0 = nothing was. nil = it is not known, or there was no overload. The two tests
+// begin together but for what connecting takes, so a row that begins less than a row after the end
+// may be of the overload: it counts for that.
+func recovery(m *Done, d result.Direction) *float64 {
+	if m.Run == nil || len(m.With) == 0 || m.With[0] == nil || m.With[0].Err != nil {
 		return nil
 	}
+	over := m.With[0].Sum(d)
+	if over == nil || over.Sender == nil || lostOf(m.Run, d)+lostOf(m.With[0], d) <= 0 {
+		return nil
+	}
+	end := over.Sender.End
 	var out *float64
-	for i := range run.Rows {
-		row := &run.Rows[i]
+	for i := range m.Run.Rows {
+		row := &m.Run.Rows[i]
 		if row.End != d.Receiver() {
 			continue
 		}
@@ -406,12 +424,19 @@ func lastLoss(run *result.Run, d result.Direction) *float64 {
 			if out == nil {
 				out = new(float64)
 			}
-			if *s.Lost > 0 {
-				*out = s.Stop
+			if *s.Lost > 0 && s.Start > end+plan.MinInterval.Seconds() {
+				*out = s.Stop - end
 			}
 		}
 	}
 	return out
+}
+
+func lostOf(run *result.Run, d result.Direction) int64 {
+	if l := conclude.LossOf(run, d); l != nil {
+		return l.Lost
+	}
+	return 0
 }
 
 // Possible are the steps for whoever wants to know before.

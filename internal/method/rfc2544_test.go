@@ -72,15 +72,25 @@ func TestRFC2544(t *testing.T) {
 			Sender:   &result.Total{End: seconds, Bytes: sent * payload / 8},
 			Receiver: &result.Total{End: seconds, Packets: &sent, Lost: &lost},
 		}}}
-		rest := int64(0)
-		for i := range 5 {
-			l := &rest
-			if i < 2 {
-				l = &lost
+		run.Wire = &result.Wire{Extension: true}
+		none, some := int64(0), int64(7)
+		for i := range int(seconds * 10) {
+			l := &none
+			if len(s.With) > 0 && (i <= 20 || i == 25) { // the overload, and one row half a second after it
+				l = &some
 			}
 			run.Rows = append(run.Rows, result.Interval{End: result.Server, Sums: []result.IntervalSum{{Direction: result.Up, Start: float64(i) / 10, Stop: float64(i+1) / 10, Lost: l}}})
 		}
-		history = append(history, method.Done{Step: s, Run: run})
+		done := method.Done{Step: s, Run: run}
+		for _, p := range s.With {
+			if got := float64(s.Plan.Bitrate+p.Bitrate) / path; math.Abs(got-1.1) > 0.02 || p.Duration >= s.Plan.Duration {
+				t.Errorf("an overload of %.3f of the path for %v of %v", got, p.Duration, s.Plan.Duration)
+			}
+			done.With = append(done.With, &result.Run{Test: run.Test, Sums: []result.Sum{{
+				Direction: result.Up, Sender: &result.Total{End: p.Duration.Seconds()}, Receiver: &result.Total{Packets: &some, Lost: &some},
+			}}})
+		}
+		history = append(history, done)
 		if len(history) > 300 {
 			t.Fatal("it does not end")
 		}
@@ -101,7 +111,18 @@ func TestRFC2544(t *testing.T) {
 	if b := x.Bursts; b == nil || len(b.Bursts) != 3 || b.Mean < 0.88*full || b.Mean > 1.06*full || b.Endless {
 		t.Errorf("bursts %+v, want about %v", b, full)
 	}
-	if x.Recovery == nil || *x.Recovery != 0 {
-		t.Errorf("recovery %v: nothing was lost at half the rate", x.Recovery)
+	if x.Recovery == nil || math.Abs(*x.Recovery-0.6) > 1e-6 {
+		t.Errorf("recovery %v, want 0.6 s: the last row with a loss ends at 2.6", x.Recovery)
+	}
+	// What a plain peer cannot do at the same time is not asked of it, and not known.
+	for i := range history {
+		history[i].Run.Wire.Extension = false
+	}
+	history = history[:len(history)-1]
+	if s, more := r.Next(history); more {
+		t.Errorf("to a plain peer %q", s.Name)
+	}
+	if x := r.Answer(history)[0]; x.Recovery != nil {
+		t.Errorf("to a plain peer: %v", *x.Recovery)
 	}
 }
