@@ -4,48 +4,74 @@
 package activation
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/strictyaml"
 	"github.com/fullbore-net/fullbore/internal/units"
 )
 
 // text is the file as written.
 type text struct {
-	Profile  string    `yaml:"profile"`  // y1564 (default) or mef
-	Step     string    `yaml:"step"`     // 1s … 60s, default 10s
-	Phase2   string    `yaml:"phase2"`   // default 15m
-	Margin   string    `yaml:"margin"`   // of the policing step, share; default 1%
-	GoOn     bool      `yaml:"go_on"`    // phase 1 goes on after a failed step
-	Services []service `yaml:"services"` // at least one
+	Profile  string    // y1564 (default) or mef
+	Step     string    // 1s … 60s, default 10s
+	Phase2   string    // default 15m
+	Margin   string    // of the policing step, share; default 1%
+	GoOn     bool      // phase 1 goes on after a failed step
+	Services []service // at least one
 }
 
 type service struct {
-	Name      string `yaml:"name"`
-	CIR       string `yaml:"cir"`
-	EIR       string `yaml:"eir"`
-	Frame     int    `yaml:"frame"`     // bytes of an Ethernet frame with check, 64 … 9018; default 1518
-	DSCP      string `yaml:"dscp"`      // number or name
-	Direction string `yaml:"direction"` // up, down, both (default)
-	Policing  bool   `yaml:"policing"`
-	Limits    limits `yaml:"limits"`
+	Name, CIR, EIR string
+	Frame          int    // bytes of an Ethernet frame with check, 90 … 9018; default 1518
+	DSCP           string // number or name
+	Direction      string // up, down, both (default)
+	Policing       bool
+	Limits         limits
 }
 
-type limits struct {
-	FLR   string `yaml:"flr"`
-	FTD   string `yaml:"ftd"`
-	FDV   string `yaml:"fdv"`
-	Avail string `yaml:"avail"`
+type limits struct{ FLR, FTD, FDV, Avail string }
+
+// read takes the file apart: which keys there are, and which kind of value each has.
+func (t *text) read(r *reader, data []byte) {
+	r.Document(data, map[string]strictyaml.Handler{
+		"profile": r.Text(&t.Profile),
+		"step":    r.Text(&t.Step),
+		"phase2":  r.Text(&t.Phase2),
+		"margin":  r.Text(&t.Margin),
+		"go_on":   r.Truth(&t.GoOn),
+		"services": func(n ast.Node, path string) {
+			r.Sequence(n, path, func(n ast.Node, path string) {
+				var s service
+				s.read(r, n, path)
+				t.Services = append(t.Services, s)
+			})
+		},
+	})
+}
+
+func (s *service) read(r *reader, n ast.Node, path string) {
+	r.Mapping(n, path, map[string]strictyaml.Handler{
+		"name": r.Text(&s.Name), "cir": r.Text(&s.CIR), "eir": r.Text(&s.EIR),
+		"frame": r.Value(func(text string) (err error) {
+			if s.Frame, err = strconv.Atoi(text); err != nil {
+				err = fmt.Errorf("%q is not a whole number of bytes", text)
+			}
+			return err
+		}),
+		"dscp": r.Text(&s.DSCP), "direction": r.Text(&s.Direction), "policing": r.Truth(&s.Policing),
+		"limits": func(n ast.Node, path string) {
+			r.Mapping(n, path, map[string]strictyaml.Handler{
+				"flr": r.Text(&s.Limits.FLR), "ftd": r.Text(&s.Limits.FTD), "fdv": r.Text(&s.Limits.FDV), "avail": r.Text(&s.Limits.Avail),
+			})
+		},
+	})
 }
 
 // Defaults of a file.
@@ -61,79 +87,43 @@ const (
 func Parse(name string, data []byte) (method.Activation, error) {
 	var out method.Activation
 	var t text
-	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&t); err != nil {
-		return out, syntax(name, err)
+	r := &reader{strictyaml.New(name)}
+	if t.read(r, data); r.Failed() { // what follows would only repeat it: a key that was not understood is missing, too
+		return out, r.Err()
 	}
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return out, syntax(name, err)
-	}
-	r := &reader{name: name, file: file}
 	out = method.Activation{
 		MEF:    t.Profile == "mef",
-		Step:   r.duration("$.step", t.Step, defaultStep, time.Second, time.Minute),
-		Phase2: r.duration("$.phase2", t.Phase2, defaultPhase2, time.Second, 24*time.Hour),
-		Margin: r.share("$.margin", t.Margin, defaultMargin),
+		Step:   r.duration("step", t.Step, defaultStep, time.Second, time.Minute),
+		Phase2: r.duration("phase2", t.Phase2, defaultPhase2, time.Second, 24*time.Hour),
+		Margin: r.share("margin", t.Margin, defaultMargin),
 		GoOn:   t.GoOn,
 	}
 	if t.Profile != "" && t.Profile != "mef" && t.Profile != "y1564" {
-		r.fail("$.profile", "profile %q: there are y1564 and mef", t.Profile)
+		r.fail("profile", "profile %q: there are y1564 and mef", t.Profile)
 	}
 	switch n := len(t.Services); {
 	case n == 0:
-		r.fail("$.services", "services: there is none")
+		r.fail("services", "services: there is none")
 	case n > maxServices:
-		r.fail("$.services", "services: %d; at most %d", n, maxServices)
+		r.fail("services", "services: %d; at most %d", n, maxServices)
 	}
 	seen := map[string]bool{}
 	for i := range t.Services {
-		s := r.service(fmt.Sprintf("$.services[%d]", i), &t.Services[i])
+		s := r.service(fmt.Sprintf("services[%d]", i), &t.Services[i])
 		if seen[s.Name] {
-			r.fail(fmt.Sprintf("$.services[%d].name", i), "name %q: there is another service of that name", s.Name)
+			r.fail(fmt.Sprintf("services[%d].name", i), "name %q: there is another service of that name", s.Name)
 		}
 		seen[s.Name] = true
 		out.Services = append(out.Services, s)
 	}
-	return out, errors.Join(r.errs...)
+	return out, r.Err()
 }
 
-func syntax(name string, err error) error {
-	var e yaml.Error
-	if errors.As(err, &e) && e.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, strings.TrimSpace(e.GetMessage()))
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// reader collects faults.
-type reader struct {
-	name string
-	file *ast.File
-	errs []error
-}
+type reader struct{ *strictyaml.Reader }
 
 // fail notes a fault at path, or the nearest thing above it that is written.
 func (r *reader) fail(path, format string, args ...any) {
-	line := 1
-	for at := path; at != "$" && at != ""; at = parent(at) {
-		p, err := yaml.PathString(at)
-		if err != nil {
-			break
-		}
-		if node, err := p.FilterFile(r.file); err == nil && node != nil && node.GetToken() != nil {
-			line = node.GetToken().Position.Line
-			break
-		}
-	}
-	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.name, line, fmt.Sprintf(format, args...)))
-}
-
-func parent(path string) string {
-	i := strings.LastIndexAny(path, ".[")
-	if i <= 0 {
-		return "$"
-	}
-	return path[:i]
+	r.Fail(r.At(path), "", format, args...)
 }
 
 func (r *reader) service(path string, s *service) method.Service {
@@ -211,7 +201,7 @@ func (r *reader) duration(path, s string, def, least, most time.Duration) time.D
 	}
 	d, err := units.ParseDuration(s)
 	if err != nil || d < least || d > most {
-		r.fail(path, "%s %q: a time from %s to %s", path[2:], s, units.FormatDuration(least), units.FormatDuration(most))
+		r.fail(path, "%s %q: a time from %s to %s", path, s, units.FormatDuration(least), units.FormatDuration(most))
 	}
 	return d
 }

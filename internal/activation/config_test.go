@@ -43,7 +43,12 @@ services:
 func TestFaults(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"no services":   {"step: 1s\n", "f:1: services: there is none"},
-		"unknown key":   {"services:\n  - name: a\n    cri: 1M\n", "f:3: unknown field \"cri\""},
+		"unknown key":   {"services:\n  - name: a\n    cri: 1M\n", "f:3: services[0].cri: unknown key; there are: cir, "},
+		"what it meant": {"services:\n  - name: a\n    cri: 1M\n", "; did you mean cir?"},
+		"key twice":     {"step: 1s\nstep: 2s\nservices: [{name: a, cir: 1M}]\n", "f:2: step: given twice"},
+		"no truth":      {"go_on: yes\nservices: [{name: a, cir: 1M}]\n", "f:1: go_on: \"yes\" is neither true nor false"},
+		"no number":     {"services:\n  - name: a\n    cir: 1M\n    frame: big\n", "f:4: services[0].frame: \"big\" is not a whole number"},
+		"alias":         {"step: &a 1s\nphase2: *a\nservices: [{name: a, cir: 1M}]\n", "f:1: step: want one value, found an anchor"},
 		"no YAML":       {"services: [", "f:1: "},
 		"profile":       {"profile: mfe\nservices: [{name: a, cir: 1M}]\n", "f:1: profile \"mfe\": there are y1564 and mef"},
 		"margin":        {"services: [{name: a, cir: 1M}]\nmargin: 2\n", "f:2: margin \"2\": a share"},

@@ -33,6 +33,7 @@ var Rooms = []Room{
 	{"internal/method", 2, nil, nil, "what to measure next and what it means: pure, makes plans and eats runs"},
 	{"internal/soak", 2, nil, nil, "records of a long load, what they add up to, and the play of its tests through functions: no sockets"},
 	{"internal/capture", 1, nil, nil, "what a third point recorded: pure, std only"},
+	{"internal/strictyaml", 1, nil, []string{"github.com/goccy/go-yaml"}, "files that people write, read key by key with every fault's line: knows no file's meaning"},
 	{"internal/suite", 3, nil, []string{"github.com/goccy/go-yaml"}, "acceptance: items, demands, cross-checks over runs: pure; suite files are YAML"},
 	{"internal/connrate", 2, nil, nil, "connections opened at a rate: sockets and counting, no protocol"},
 	{"internal/diagnose", 3, nil, nil, "rules over many runs and host facts: pure"},

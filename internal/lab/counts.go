@@ -139,10 +139,10 @@ func readUDPExpect(r *reader, n ast.Node, at string) UDPExpect {
 			h(n, at)
 		}
 	}
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 	r.require(n, at, "direction")
 	if !claimed {
-		r.fail(n, at, "claims nothing")
+		r.Fail(n, at, "claims nothing")
 	}
 	u.Slack = int64(slack)
 	return u
@@ -151,9 +151,9 @@ func readUDPExpect(r *reader, n ast.Node, at string) UDPExpect {
 func readNFTExpect(r *reader, n ast.Node, at string) NFTExpect {
 	e := NFTExpect{Document: "client", Headers: 28}
 	slack := 0
-	r.mapping(n, at, map[string]handler{
+	r.Mapping(n, at, map[string]handler{
 		"host":     r.hostName(&e.Host),
-		"counter":  r.text(&e.Counter),
+		"counter":  r.Text(&e.Counter),
 		"document": r.oneOf(&e.Document, "client", "server"),
 		"claim":    parsed(r, &e.Claim, ParsePath),
 		"payload":  r.integer(&e.Payload, 1, 65507),
@@ -170,7 +170,7 @@ func readSNMPExpect(r *reader, n ast.Node, at string) SNMPExpect {
 	slack, least := 0, 0
 	fields := map[string]handler{
 		"host":      r.hostName(&e.Host),
-		"counter":   r.text(&e.Counter),
+		"counter":   r.Text(&e.Counter),
 		"document":  r.oneOf(&e.Document, "client", "server"),
 		"claim":     parsed(r, &e.Claim, ParsePath),
 		"tolerance": r.percent(&e.Tolerance),
@@ -178,7 +178,7 @@ func readSNMPExpect(r *reader, n ast.Node, at string) SNMPExpect {
 		"least":     r.integer(&least, 0, math.MaxInt32),
 	}
 	e.Window.fields(r, fields)
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 	e.Window.check(r, n, at)
 	r.require(n, at, "host", "counter", "claim", "tolerance")
 	e.Slack, e.Least = int64(slack), int64(least)
@@ -195,7 +195,7 @@ func (s *Scenario) checkHosts(r *reader) {
 		hosts = append(hosts, e.Host)
 	}
 	if slices.Contains(hosts, "router") && !s.hasRouter() {
-		r.fail(nil, "expect", "topology %s has no router whose counters could be read", s.Topology)
+		r.Fail(nil, "expect", "topology %s has no router whose counters could be read", s.Topology)
 	}
 }
 

@@ -27,13 +27,13 @@ var certainties = []string{"possible", "likely", "proven"}
 
 func readDiagnosis(r *reader, n ast.Node, at string) DiagnosisExpect {
 	d := DiagnosisExpect{Rank: "first"}
-	r.mapping(n, at, map[string]handler{
-		"code":      r.text(&d.Code),
+	r.Mapping(n, at, map[string]handler{
+		"code":      r.Text(&d.Code),
 		"rank":      r.oneOf(&d.Rank, "first", "any", "cause", "none"),
 		"certainty": r.oneOf(&d.Certainty, certainties...),
 		"direction": r.oneOf(&d.Direction, "up", "down", "both"),
 		"values":    r.assertions(&d.Values),
-		"evidence":  r.texts(&d.Evidence),
+		"evidence":  r.Texts(&d.Evidence),
 	})
 	r.require(n, at, "code")
 	return d

@@ -99,16 +99,16 @@ func (d *directionText) faultFields(r *reader) map[string]handler {
 	return map[string]handler{
 		"loss":       r.percent(&d.Loss),
 		"jitter":     parsed(r, &d.jitter, ParseJitter),
-		"keep_order": r.truth(&d.keepOrder),
+		"keep_order": r.Truth(&d.keepOrder),
 		"reorder":    parsed(r, &d.Reorder, ParseReorder),
 		"duplicate":  r.percent(&d.Duplicate),
 		"bursts": func(n ast.Node, at string) {
-			r.mapping(n, at, map[string]handler{"p": r.percent(&d.Bursts.GoodToBad), "r": r.percent(&d.Bursts.BadToGood)})
+			r.Mapping(n, at, map[string]handler{"p": r.percent(&d.Bursts.GoodToBad), "r": r.percent(&d.Bursts.BadToGood)})
 			r.require(n, at, "p", "r")
 		},
 		"outage": func(n ast.Node, at string) {
 			from := ""
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"at":   r.duration(&d.Outage.At, 0, time.Hour),
 				"for":  r.duration(&d.Outage.For, time.Nanosecond, time.Hour),
 				"from": r.oneOf(&from, "first packet", "start"),
@@ -126,16 +126,16 @@ func (d *directionText) faults(r *reader) {
 	d.Jitter = d.jitter
 	d.Jitter.KeepOrder = d.keepOrder
 	if d.keepOrder && d.jitter == (link.Jitter{}) {
-		r.fail(d.node, d.path+".keep_order", "needs jitter")
+		r.Fail(d.node, d.path+".keep_order", "needs jitter")
 	}
 	if d.faultsOn == faultsOnData && !d.Config.Faults.Any() && d.Loss == 0 && !d.hasMembers {
-		r.fail(d.node, d.path+".faults_on", "there are no faults")
+		r.Fail(d.node, d.path+".faults_on", "there are no faults")
 	}
 }
 
 // parsed hands a scalar's text to a parser.
 func parsed[T any](r *reader, to *T, parse func(string) (T, error)) handler {
-	return r.value(func(s string) (err error) {
+	return r.Value(func(s string) (err error) {
 		*to, err = parse(s)
 		return err
 	})

@@ -58,7 +58,7 @@ func (p *pathText) read(r *reader, n ast.Node, at string) {
 	fields := p.fields(r)
 	maps.Copy(fields, map[string]handler{
 		"mtu": r.integer(&p.mtu, forward.MinMTU, forward.MaxMTU),
-		"seed": r.value(func(s string) (err error) {
+		"seed": r.Value(func(s string) (err error) {
 			if p.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
 				err = fmt.Errorf("%q is not a whole number from 0 to 2^64-1", s)
 			}
@@ -73,7 +73,7 @@ func (p *pathText) read(r *reader, n ast.Node, at string) {
 			p.dirs[1] = p.dirs[0]
 		},
 	})
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 }
 
 func (d *directionText) read(r *reader, n ast.Node, at string) {
@@ -81,7 +81,7 @@ func (d *directionText) read(r *reader, n ast.Node, at string) {
 	fields := d.memberFields(r)
 	maps.Copy(fields, d.boxFields(r))
 	fields["faults_on"] = r.oneOf(&d.faultsOn, faultsOnAll, faultsOnData)
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 }
 
 // memberFields are the keys of a direction that a member of it may have too.
@@ -101,14 +101,14 @@ func (d *directionText) memberFields(r *reader) map[string]handler {
 func (p *pathText) config(r *reader) forward.Config {
 	cfg := forward.Config{MTU: p.mtu, HalfDuplex: p.half, Hash: p.hash}
 	if p.both == p.each || !p.dirs[0].given || !p.dirs[1].given {
-		r.fail(p.node, "path", "give either both, or up and down")
+		r.Fail(p.node, "path", "give either both, or up and down")
 		return cfg
 	}
-	hasRTT := r.given["path.rtt"]
+	hasRTT := r.Given("path.rtt")
 	for i := range p.dirs {
 		d := &p.dirs[i]
 		if d.hasDelay == hasRTT {
-			r.fail(p.node, "path", "give either rtt or the delay of each direction")
+			r.Fail(p.node, "path", "give either rtt or the delay of each direction")
 			return cfg
 		}
 		if hasRTT {

@@ -32,7 +32,7 @@ func readRetransmitExpect(r *reader, n ast.Node, at string) RetransmitExpect {
 		"least":     r.integer(&least, 0, math.MaxInt32),
 	}
 	e.Window.fields(r, fields)
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 	e.Window.check(r, n, at)
 	r.require(n, at, "direction", "claim")
 	e.Slack, e.Least = int64(slack), int64(least)

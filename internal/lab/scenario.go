@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/lab/forward"
 	"github.com/fullbore-net/fullbore/internal/lab/link"
+	"github.com/fullbore-net/fullbore/internal/strictyaml"
 	"github.com/fullbore-net/fullbore/internal/units"
 )
 
@@ -156,33 +156,33 @@ func LoadScenario(path string) (*Scenario, error) {
 // ParseScenario reads a scenario; file names it in errors. Every fault is reported, with
 // its line.
 func ParseScenario(file string, text []byte) (*Scenario, error) {
-	r := &reader{file: file}
+	r := &reader{strictyaml.New(file)}
 	s := &Scenario{Timeout: defaultTimeout}
 	p := &pathText{mtu: 1500}
-	r.document(text, map[string]handler{
-		"name":     r.text(&s.Name),
+	r.Document(text, map[string]handler{
+		"name":     r.Text(&s.Name),
 		"topology": r.oneOf(&s.Topology, TopologyPair, TopologyRouted, TopologyLink, TopologySplit),
-		"cc":       r.text(&s.CC),
+		"cc":       r.Text(&s.CC),
 		"path":     func(n ast.Node, at string) { p.read(r, n, at) },
 		"hosts":    s.readHosts(r),
 		"devices":  s.readDevices(r),
 		"server":   r.command(&s.Server),
 		"client":   r.command(&s.Client),
 		"timeout":  r.duration(&s.Timeout, time.Second, maxTimeout),
-		"pause":    func(n ast.Node, at string) { r.sequence(n, at, s.readPause(r)) },
-		"traffic":  func(n ast.Node, at string) { r.sequence(n, at, s.readTraffic(r)) },
-		"facts":    r.text(&s.Facts),
+		"pause":    func(n ast.Node, at string) { r.Sequence(n, at, s.readPause(r)) },
+		"traffic":  func(n ast.Node, at string) { r.Sequence(n, at, s.readTraffic(r)) },
+		"facts":    r.Text(&s.Facts),
 		"fit":      r.assertions(&s.Fit),
 		"expect":   func(n ast.Node, at string) { s.Expect.read(r, n, at) },
 	})
-	if r.given != nil {
+	if r.Found() {
 		s.check(r)
 	}
-	if r.given["path"] {
+	if r.Given("path") {
 		s.Path = p.config(r)
 	}
-	if len(r.errs) > 0 {
-		return nil, errors.Join(r.errs...)
+	if r.Failed() {
+		return nil, r.Err()
 	}
 	s.Path.Truth = len(s.Expect.Goodput)+len(s.Expect.UDP)+len(s.Expect.Truth)+len(s.Expect.Retransmits) > 0
 	return s, nil
@@ -191,44 +191,44 @@ func ParseScenario(file string, text []byte) (*Scenario, error) {
 // check finds what no single key can show.
 func (s *Scenario) check(r *reader) {
 	r.require(nil, "", "name", "topology", "client", "expect")
-	if r.given["expect"] {
+	if r.Given("expect") {
 		r.require(nil, "expect", "exit")
 	}
-	if !r.given["cc"] {
-		r.fail(nil, "cc", "is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it")
+	if !r.Given("cc") {
+		r.Fail(nil, "cc", "is missing: the system's default congestion control may hide loss and queues, so a scenario fixes it")
 	}
 	if used := slices.ContainsFunc(slices.Concat(s.Server, s.Client), func(w string) bool { return strings.Contains(w, "$FACTS") }); used != (s.Facts != "") {
-		r.fail(nil, "facts", "facts and $FACTS go together: the one names the file, the other hands it to a program")
+		r.Fail(nil, "facts", "facts and $FACTS go together: the one names the file, the other hands it to a program")
 	}
-	if len(s.Server) == 0 && !r.given["server"] && s.Expect.Server.any() {
-		r.fail(nil, "expect.server", "there is no server")
+	if len(s.Server) == 0 && !r.Given("server") && s.Expect.Server.any() {
+		r.Fail(nil, "expect.server", "there is no server")
 	}
 	names, known := deviceNames[s.Topology]
 	if !known {
 		return // what follows depends on it
 	}
 	switch isLink := s.emulated(); {
-	case isLink && !r.given["path"]:
-		r.fail(nil, "path", "is missing: an emulated link needs it")
-	case !isLink && r.given["path"]:
-		r.fail(nil, "path", "belongs to topologies link and split only")
-	case !isLink && r.given["expect.goodput"]:
-		r.fail(nil, "expect.goodput", "belongs to topologies link and split only: nothing else knows the truth")
-	case !isLink && r.given["expect.retransmits"]:
-		r.fail(nil, "expect.retransmits", "belongs to topologies link and split only: nothing else knows the truth")
-	case !isLink && r.given["expect.udp"]:
-		r.fail(nil, "expect.udp", "belongs to topologies link and split only: nothing else knows the truth")
+	case isLink && !r.Given("path"):
+		r.Fail(nil, "path", "is missing: an emulated link needs it")
+	case !isLink && r.Given("path"):
+		r.Fail(nil, "path", "belongs to topologies link and split only")
+	case !isLink && r.Given("expect.goodput"):
+		r.Fail(nil, "expect.goodput", "belongs to topologies link and split only: nothing else knows the truth")
+	case !isLink && r.Given("expect.retransmits"):
+		r.Fail(nil, "expect.retransmits", "belongs to topologies link and split only: nothing else knows the truth")
+	case !isLink && r.Given("expect.udp"):
+		r.Fail(nil, "expect.udp", "belongs to topologies link and split only: nothing else knows the truth")
 	}
 	s.checkHosts(r)
 	if len(s.Server) == 0 && slices.ContainsFunc(s.Pauses, func(p Pause) bool { return p.Who == "server" }) {
-		r.fail(nil, "pause", "there is no server")
+		r.Fail(nil, "pause", "there is no server")
 	}
-	if r.given["hosts.router"] && !s.hasRouter() {
-		r.fail(nil, "hosts.router", "topology %s has no router", s.Topology)
+	if r.Given("hosts.router") && !s.hasRouter() {
+		r.Fail(nil, "hosts.router", "topology %s has no router", s.Topology)
 	}
 	for _, d := range slices.Sorted(maps.Keys(s.Devices)) {
 		if !slices.Contains(names, d) {
-			r.fail(nil, "devices."+d, "topology %s has no such device; there are: %s", s.Topology, strings.Join(names, ", "))
+			r.Fail(nil, "devices."+d, "topology %s has no such device; there are: %s", s.Topology, strings.Join(names, ", "))
 		}
 	}
 }
@@ -247,8 +247,8 @@ func (r *reader) require(n ast.Node, at string, keys ...string) {
 		if at != "" {
 			k = at + "." + k
 		}
-		if !r.given[k] {
-			r.fail(n, k, "is missing")
+		if !r.Given(k) {
+			r.Fail(n, k, "is missing")
 		}
 	}
 }
@@ -266,18 +266,18 @@ var placeholders = []string{"$SERVER", "$SERVER6", "$CLIENT", "$CLIENT6", "$FACT
 // command reads a command line: a list of words, or one text that is split at blanks.
 func (r *reader) command(to *[]string) handler {
 	return func(n ast.Node, at string) {
-		if text, ok := scalar(n); ok {
+		if text, ok := strictyaml.Scalar(n); ok {
 			*to = strings.Fields(text)
 		} else {
-			r.texts(to)(n, at)
+			r.Texts(to)(n, at)
 		}
 		if len(*to) == 0 {
-			r.fail(n, at, "is empty")
+			r.Fail(n, at, "is empty")
 		}
 		for _, w := range *to {
 			os.Expand(w, func(name string) string {
 				if !slices.Contains(placeholders, "$"+name) {
-					r.fail(n, at, "unknown placeholder $%s; there are: %s", name, strings.Join(placeholders, ", "))
+					r.Fail(n, at, "unknown placeholder $%s; there are: %s", name, strings.Join(placeholders, ", "))
 				}
 				return ""
 			})
@@ -286,7 +286,7 @@ func (r *reader) command(to *[]string) handler {
 }
 
 func (r *reader) oneOf(to *string, words ...string) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		if !slices.Contains(words, s) {
 			return fmt.Errorf("%q is none of: %s", s, strings.Join(words, ", "))
 		}
@@ -296,7 +296,7 @@ func (r *reader) oneOf(to *string, words ...string) handler {
 }
 
 func (r *reader) duration(to *time.Duration, least, most time.Duration) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		d, err := units.ParseDuration(s)
 		if err != nil {
 			return err
@@ -310,7 +310,7 @@ func (r *reader) duration(to *time.Duration, least, most time.Duration) handler 
 }
 
 func (r *reader) rate(to *int64) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		v, err := units.ParseRate(s)
 		if err != nil {
 			return err
@@ -324,7 +324,7 @@ func (r *reader) rate(to *int64) handler {
 }
 
 func (r *reader) size(to *int) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		v, err := units.ParseSize(s)
 		if err == nil && (v <= 0 || v > 1<<30) {
 			err = fmt.Errorf("size %s is outside 1..%d bytes", s, 1<<30)
@@ -335,7 +335,7 @@ func (r *reader) size(to *int) handler {
 }
 
 func (r *reader) integer(to *int, least, most int) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		v, err := strconv.Atoi(s)
 		if err != nil || v < least || v > most {
 			return fmt.Errorf("%q is not a whole number from %d to %d", s, least, most)
@@ -350,7 +350,7 @@ func (r *reader) percent(to *float64) handler { return parsed(r, to, parsePercen
 
 // percentOf reads a share of a processor, "250%" as 2.5, from 1 % to most processors.
 func (r *reader) percentOf(to *float64, most float64) handler {
-	return r.value(func(s string) error {
+	return r.Value(func(s string) error {
 		number, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
 		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if !ok || err != nil || !(v >= 1 && v <= 100*most) {
@@ -364,7 +364,7 @@ func (r *reader) percentOf(to *float64, most float64) handler {
 func (s *Scenario) readPause(r *reader) handler {
 	return func(n ast.Node, at string) {
 		var p Pause
-		r.mapping(n, at, map[string]handler{
+		r.Mapping(n, at, map[string]handler{
 			"who": r.oneOf(&p.Who, "client", "server"),
 			"at":  r.duration(&p.At, 0, maxTimeout),
 			"for": r.duration(&p.For, time.Millisecond, maxTimeout),
@@ -378,22 +378,22 @@ func (s *Scenario) readHosts(r *reader) handler {
 	one := func(role string) handler {
 		return func(n ast.Node, at string) {
 			h := HostSettings{Sysctl: map[string]string{}}
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"sysctl": func(n ast.Node, at string) {
-					r.pairs(n, at, func(key string, v ast.Node, at string) {
+					r.Pairs(n, at, func(key string, v ast.Node, at string) {
 						var value string
-						r.text(&value)(v, at)
+						r.Text(&value)(v, at)
 						if key == "net.ipv4.tcp_congestion_control" {
-							r.fail(v, at, "is what cc is for")
+							r.Fail(v, at, "is what cc is for")
 						}
 						h.Sysctl[key] = value
 					})
 				},
-				"nft":   r.text(&h.NFT),
-				"hosts": r.texts(&h.Hosts),
+				"nft":   r.Text(&h.NFT),
+				"hosts": r.Texts(&h.Hosts),
 				"cpu":   r.percentOf(&h.CPU, 100),
 				"busy": func(n ast.Node, at string) {
-					r.sequence(n, at, func(n ast.Node, at string) {
+					r.Sequence(n, at, func(n ast.Node, at string) {
 						cpu := 0
 						r.integer(&cpu, 0, 1023)(n, at)
 						h.Busy = append(h.Busy, cpu)
@@ -407,21 +407,21 @@ func (s *Scenario) readHosts(r *reader) handler {
 		}
 	}
 	return func(n ast.Node, at string) {
-		r.mapping(n, at, map[string]handler{"client": one("client"), "server": one("server"), "router": one("router")})
+		r.Mapping(n, at, map[string]handler{"client": one("client"), "server": one("server"), "router": one("router")})
 	}
 }
 
 func (s *Scenario) readDevices(r *reader) handler {
 	return func(n ast.Node, at string) {
 		s.Devices = map[string]DeviceSettings{}
-		r.pairs(n, at, func(key string, v ast.Node, at string) {
+		r.Pairs(n, at, func(key string, v ast.Node, at string) {
 			var d DeviceSettings
-			r.mapping(v, at, map[string]handler{
+			r.Mapping(v, at, map[string]handler{
 				"mtu":       r.integer(&d.MTU, 68, link.MaxPacket),
-				"addresses": r.texts(&d.Addresses),
+				"addresses": r.Texts(&d.Addresses),
 				"tbf": func(n ast.Node, at string) {
 					d.TBF = &TBF{}
-					r.mapping(n, at, map[string]handler{
+					r.Mapping(n, at, map[string]handler{
 						"rate":    r.rate(&d.TBF.BitsPerSecond),
 						"burst":   r.size(&d.TBF.BurstBytes),
 						"latency": r.duration(&d.TBF.Latency, 0, time.Minute),
@@ -440,42 +440,42 @@ func (e *Expect) read(r *reader, n ast.Node, at string) {
 		e.Exit = new(int)
 		r.integer(e.Exit, 0, 255)(n, at)
 	}
-	fields["server"] = func(n ast.Node, at string) { r.mapping(n, at, e.Server.fields(r)) }
+	fields["server"] = func(n ast.Node, at string) { r.Mapping(n, at, e.Server.fields(r)) }
 	fields["goodput"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.Goodput = append(e.Goodput, readGoodput(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.Goodput = append(e.Goodput, readGoodput(r, n, at)) })
 	}
 	fields["udp"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.UDP = append(e.UDP, readUDPExpect(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.UDP = append(e.UDP, readUDPExpect(r, n, at)) })
 	}
 	fields["nft"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.NFT = append(e.NFT, readNFTExpect(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.NFT = append(e.NFT, readNFTExpect(r, n, at)) })
 	}
 	fields["diagnosis"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.Diagnosis = append(e.Diagnosis, readDiagnosis(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.Diagnosis = append(e.Diagnosis, readDiagnosis(r, n, at)) })
 	}
 	fields["retransmits"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.Retransmits = append(e.Retransmits, readRetransmitExpect(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.Retransmits = append(e.Retransmits, readRetransmitExpect(r, n, at)) })
 	}
 	fields["snmp"] = func(n ast.Node, at string) {
-		r.sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })
+		r.Sequence(n, at, func(n ast.Node, at string) { e.SNMP = append(e.SNMP, readSNMPExpect(r, n, at)) })
 	}
 	fields["truth"] = r.assertions(&e.Truth)
-	r.mapping(n, at, fields)
+	r.Mapping(n, at, fields)
 }
 
 func (o *OutputExpect) fields(r *reader) map[string]handler {
 	return map[string]handler{
 		"json":         r.assertions(&o.JSON),
-		"stdout":       r.texts(&o.Stdout),
-		"stderr":       r.texts(&o.Stderr),
-		"stdout_lacks": r.texts(&o.StdoutLacks),
-		"stderr_lacks": r.texts(&o.StderrLacks),
+		"stdout":       r.Texts(&o.Stdout),
+		"stderr":       r.Texts(&o.Stderr),
+		"stdout_lacks": r.Texts(&o.StdoutLacks),
+		"stderr_lacks": r.Texts(&o.StderrLacks),
 	}
 }
 
 func (r *reader) assertions(to *[]*Assertion) handler {
 	return func(n ast.Node, at string) {
-		r.sequence(n, at, r.value(func(s string) error {
+		r.Sequence(n, at, r.Value(func(s string) error {
 			a, err := ParseAssertion(s)
 			*to = append(*to, a)
 			return err
@@ -489,7 +489,7 @@ func (o *OutputExpect) any() bool {
 
 func readGoodput(r *reader, n ast.Node, at string) GoodputExpect {
 	g := GoodputExpect{Document: "client", Transport: "tcp"}
-	r.mapping(n, at, map[string]handler{
+	r.Mapping(n, at, map[string]handler{
 		"direction": r.oneOf(&g.Direction, directionName[:]...),
 		"transport": r.oneOf(&g.Transport, "tcp", "udp"),
 		"document":  r.oneOf(&g.Document, "client", "server"),

@@ -253,7 +253,7 @@ expect:
 			"f:4: cc: given twice",
 			"f:5: path.both.rate: rate 0 is outside 1..1000000000000 bit/s",
 			`f:5: path.both.loss: "5" is not a percentage from 0% to 100%`,
-			"f:6: host: unknown key; there are: cc, client, devices, expect, facts, fit, hosts, name, path, pause, server, timeout, topology, traffic",
+			"f:6: host: unknown key; there are: cc, client, devices, expect, facts, fit, hosts, name, path, pause, server, timeout, topology, traffic; did you mean hosts?",
 			"f:7: server: unknown placeholder $NOWHERE; there are: $SERVER, $SERVER6, $CLIENT, $CLIENT6, $FACTS",
 			"f:9: timeout: 2h is outside 1s..1h0m0s",
 			`f:10: fit[0]: assertion "b": no operator after the path`,
@@ -385,7 +385,7 @@ expect:
 			}
 		})
 	}
-	if _, err := ParseScenario("f", []byte("a: [1")); err == nil || !strings.HasPrefix(err.Error(), "f: ") {
+	if _, err := ParseScenario("f", []byte("a: [1")); err == nil || !strings.HasPrefix(err.Error(), "f:1: ") {
 		t.Errorf("bad YAML: %v", err)
 	}
 	if _, err := LoadScenario(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {

@@ -61,7 +61,7 @@ const maxTraffic = 1_000_000_000
 func (s *Scenario) readTraffic(r *reader) handler {
 	return func(n ast.Node, at string) {
 		f := Traffic{Size: 1200}
-		r.mapping(n, at, map[string]handler{
+		r.Mapping(n, at, map[string]handler{
 			"from": r.oneOf(&f.From, "client", "server"),
 			"rate": r.rate(&f.BitsPerSecond),
 			"size": r.integer(&f.Size, 28, 9000),
@@ -73,10 +73,10 @@ func (s *Scenario) readTraffic(r *reader) handler {
 		})
 		r.require(n, at, "from", "rate")
 		if f.BitsPerSecond > maxTraffic {
-			r.fail(n, at+".rate", "is more than the lab itself can send: %d bit/s", int64(maxTraffic))
+			r.Fail(n, at+".rate", "is more than the lab itself can send: %d bit/s", int64(maxTraffic))
 		}
-		if r.given[at+".on"] != r.given[at+".off"] {
-			r.fail(n, at, "on and off need each other")
+		if r.Given(at+".on") != r.Given(at+".off") {
+			r.Fail(n, at, "on and off need each other")
 		}
 		s.Traffic = append(s.Traffic, f)
 	}

@@ -26,13 +26,13 @@ type queueText struct {
 func (q *queueText) handler(r *reader) handler {
 	return func(n ast.Node, path string) {
 		q.at, q.path = n, path
-		r.text(&q.text)(n, path)
+		r.Text(&q.text)(n, path)
 	}
 }
 
 // read reads "100 packets", "700kB" or, with a rate, "1 bdp". mtu is the largest packet.
 func (q *queueText) read(r *reader, rate int64, rtt time.Duration, mtu int) (size int64, packets int) {
-	fail := func(format string, args ...any) { r.fail(q.at, q.path, format, args...) }
+	fail := func(format string, args ...any) { r.Fail(q.at, q.path, format, args...) }
 	if count, ok := strings.CutSuffix(q.text, "packets"); ok {
 		n, err := strconv.Atoi(strings.TrimSpace(count))
 		if err != nil || n < 1 {
@@ -71,7 +71,7 @@ type classText struct {
 // and traffic of others.
 func (d *directionText) wayFields(r *reader) map[string]handler {
 	per := func(to *bool) handler {
-		return r.value(func(s string) error {
+		return r.Value(func(s string) error {
 			if s != "flow" && s != "all" {
 				return fmt.Errorf("%q is neither flow nor all", s)
 			}
@@ -80,7 +80,7 @@ func (d *directionText) wayFields(r *reader) map[string]handler {
 		})
 	}
 	bucket := func(to *int64) handler {
-		return r.value(func(s string) error {
+		return r.Value(func(s string) error {
 			v, err := units.ParseSize(s)
 			if err == nil && (v <= 0 || int64(v) > link.MaxBucket) {
 				err = fmt.Errorf("bucket %s is outside 1..%d bytes", s, link.MaxBucket)
@@ -92,14 +92,14 @@ func (d *directionText) wayFields(r *reader) map[string]handler {
 	return map[string]handler{
 		"policer": func(n ast.Node, at string) {
 			d.Policer, d.policerAt = link.Policer{}, n
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"rate": r.rate(&d.Policer.BitsPerSecond), "bucket": bucket(&d.Policer.BucketBytes), "per": per(&d.Policer.PerFlow),
 			})
 			r.require(n, at, "rate", "bucket")
 		},
 		"shaper": func(n ast.Node, at string) {
 			d.Shaper, d.shaperAt, d.shaperQueue = link.Shaper{}, n, queueText{}
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"rate": r.rate(&d.Shaper.BitsPerSecond), "bucket": bucket(&d.Shaper.BucketBytes),
 				"queue": d.shaperQueue.handler(r), "per": per(&d.Shaper.PerFlow),
 			})
@@ -107,21 +107,21 @@ func (d *directionText) wayFields(r *reader) map[string]handler {
 		},
 		"classes": func(n ast.Node, at string) {
 			d.classesAt, d.classes = n, nil
-			r.sequence(n, at, func(n ast.Node, at string) { d.readClass(r, n, at) })
+			r.Sequence(n, at, func(n ast.Node, at string) { d.readClass(r, n, at) })
 		},
 		"cross": func(n ast.Node, at string) {
 			d.Cross = nil
-			r.sequence(n, at, func(n ast.Node, at string) { d.readCross(r, n, at) })
+			r.Sequence(n, at, func(n ast.Node, at string) { d.readCross(r, n, at) })
 		},
 	}
 }
 
 func (d *directionText) readClass(r *reader, n ast.Node, at string) {
 	var c classText
-	r.mapping(n, at, map[string]handler{
-		"name": r.text(&c.Name),
+	r.Mapping(n, at, map[string]handler{
+		"name": r.Text(&c.Name),
 		"dscp": func(n ast.Node, at string) {
-			r.sequence(n, at, r.value(func(s string) error {
+			r.Sequence(n, at, r.Value(func(s string) error {
 				v, err := ParseDSCP(s)
 				c.DSCP = append(c.DSCP, v)
 				return err
@@ -135,7 +135,7 @@ func (d *directionText) readClass(r *reader, n ast.Node, at string) {
 
 func (d *directionText) readCross(r *reader, n ast.Node, at string) {
 	x := link.Cross{Size: 1200}
-	r.mapping(n, at, map[string]handler{
+	r.Mapping(n, at, map[string]handler{
 		"rate":  r.rate(&x.BitsPerSecond),
 		"size":  r.integer(&x.Size, 1, link.MaxPacket),
 		"dscp":  parsed(r, &x.DSCP, ParseDSCP),
@@ -152,23 +152,23 @@ func (d *directionText) readCross(r *reader, n ast.Node, at string) {
 func (d *directionText) boxFields(r *reader) map[string]handler {
 	return map[string]handler{
 		"syn": func(n ast.Node, at string) {
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"strip": func(n ast.Node, at string) {
-					r.sequence(n, at, r.value(d.strip))
+					r.Sequence(n, at, r.Value(d.strip))
 				},
 				"mss": r.integer(&d.box.MSS, 48, math.MaxUint16),
 			})
 		},
 		"hop": func(n ast.Node, at string) {
-			r.mapping(n, at, map[string]handler{
+			r.Mapping(n, at, map[string]handler{
 				"mtu":    r.integer(&d.box.MTU, 68, link.MaxPacket),
-				"silent": r.truth(&d.box.Silent),
+				"silent": r.Truth(&d.box.Silent),
 			})
 			r.require(n, at, "mtu")
 		},
 		"members": func(n ast.Node, at string) {
 			d.hasMembers = true
-			r.sequence(n, at, func(n ast.Node, at string) { d.members = append(d.members, memberText{n, at}) })
+			r.Sequence(n, at, func(n ast.Node, at string) { d.members = append(d.members, memberText{n, at}) })
 		},
 	}
 }
@@ -194,17 +194,6 @@ func (d *directionText) strip(option string) error {
 	return nil
 }
 
-// truth reads true or false.
-func (r *reader) truth(to *bool) handler {
-	return r.value(func(s string) error {
-		if s != "true" && s != "false" {
-			return fmt.Errorf("%q is neither true nor false", s)
-		}
-		*to = s == "true"
-		return nil
-	})
-}
-
 // ways settles what depends on several keys of a direction, and reads its members.
 func (p *pathText) ways(r *reader, d *directionText) {
 	p.settle(r, d)
@@ -212,13 +201,13 @@ func (p *pathText) ways(r *reader, d *directionText) {
 		return
 	}
 	if len(d.members) == 0 || len(d.members) > link.MaxMembers {
-		r.fail(d.node, d.path+".members", "%d of them are not from 1 to %d", len(d.members), link.MaxMembers)
+		r.Fail(d.node, d.path+".members", "%d of them are not from 1 to %d", len(d.members), link.MaxMembers)
 	}
 	var members []link.Config
 	for _, text := range d.members {
 		m := *d
 		m.path, m.node, m.hasMembers, m.faultsOn = text.path, text.node, false, ""
-		r.mapping(text.node, text.path, m.memberFields(r))
+		r.Mapping(text.node, text.path, m.memberFields(r))
 		p.settle(r, &m)
 		members = append(members, m.Config)
 	}
@@ -243,7 +232,7 @@ func (p *pathText) settle(r *reader, d *directionText) {
 		rate, bytes int64
 	}{{"policer", d.policerAt, d.Policer.BitsPerSecond, d.Policer.BucketBytes}, {"shaper", d.shaperAt, d.Shaper.BitsPerSecond, d.Shaper.BucketBytes}} {
 		if b.rate > 0 && b.bytes > 0 && b.bytes < int64(p.mtu) {
-			r.fail(b.at, d.path+"."+b.name+".bucket", "of %d bytes is less than one packet of %d", b.bytes, p.mtu)
+			r.Fail(b.at, d.path+"."+b.name+".bucket", "of %d bytes is less than one packet of %d", b.bytes, p.mtu)
 		}
 	}
 	d.faults(r)
@@ -256,13 +245,13 @@ func (d *directionText) check(r *reader) {
 		return // everything else was checked key by key
 	}
 	if err := d.Config.Validate(); err != nil {
-		r.fail(d.node, d.path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.Fail(d.node, d.path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
 func (p *pathText) settleClasses(r *reader, d *directionText, rtt time.Duration) {
 	if d.queue.text != "" {
-		r.fail(d.queue.at, d.queue.path, "each class has its own")
+		r.Fail(d.queue.at, d.queue.path, "each class has its own")
 	}
 	d.Classes, d.QueueBytes, d.QueuePackets = nil, 0, 0
 	for _, c := range d.classes {
@@ -279,9 +268,9 @@ func (p *pathText) setQueue(r *reader, d *directionText, rtt time.Duration) {
 	case d.queue.text == "" && d.BitsPerSecond == 0:
 		return // infinitely fast: no queue ever forms
 	case d.queue.text == "":
-		r.fail(d.node, d.path+".queue", "is missing: a link with a rate has one")
+		r.Fail(d.node, d.path+".queue", "is missing: a link with a rate has one")
 	case d.BitsPerSecond == 0:
-		r.fail(d.queue.at, d.queue.path, "needs a rate: an infinitely fast link has no queue")
+		r.Fail(d.queue.at, d.queue.path, "needs a rate: an infinitely fast link has no queue")
 	default:
 		d.QueueBytes, d.QueuePackets = d.queue.read(r, d.BitsPerSecond, rtt, p.mtu)
 	}
@@ -289,15 +278,15 @@ func (p *pathText) setQueue(r *reader, d *directionText, rtt time.Duration) {
 
 // together finds what the two directions do not allow each other.
 func (p *pathText) together(r *reader, cfg forward.Config) {
-	if r.given["path.hash"] && len(cfg.Links[0].Members)+len(cfg.Links[1].Members) == 0 && len(r.errs) == 0 {
-		r.fail(p.node, "path.hash", "there are no members to choose from")
+	if r.Given("path.hash") && len(cfg.Links[0].Members)+len(cfg.Links[1].Members) == 0 && !r.Failed() {
+		r.Fail(p.node, "path.hash", "there are no members to choose from")
 	}
 	whole := link.PathConfig{Directions: cfg.Links, HalfDuplex: cfg.HalfDuplex}
-	if !cfg.HalfDuplex || len(r.errs) > 0 {
+	if !cfg.HalfDuplex || r.Failed() {
 		return
 	}
 	if err := whole.Validate(); err != nil {
-		r.fail(p.node, "path.duplex", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.Fail(p.node, "path.duplex", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
@@ -331,7 +320,7 @@ func ParseDSCP(text string) (uint8, error) {
 // fields are the keys of a path about its directions together.
 func (p *pathText) fields(r *reader) map[string]handler {
 	return map[string]handler{
-		"duplex": r.value(func(s string) error {
+		"duplex": r.Value(func(s string) error {
 			if s != "half" && s != "full" {
 				return fmt.Errorf("%q is neither half nor full", s)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/strictyaml"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -46,12 +47,12 @@ func Known(c Class) bool { return slices.Contains(Classes(), c) }
 //	    spacing: 1ms
 //	    pdv_p99: "<= 2 ms"
 func Parse(file string, text []byte, class Class) (Suite, error) {
-	r := &reader{file: file}
+	r := &reader{strictyaml.New(file)}
 	s := Suite{Name: file, Class: class, Seed: DefaultSeed}
 	var items ast.Node
-	r.document(text, map[string]handler{
-		"name": r.text(&s.Name),
-		"profile": r.value(func(t string) error {
+	r.Document(text, map[string]handler{
+		"name": r.Text(&s.Name),
+		"profile": r.Value(func(t string) error {
 			if !Known(Class(t)) {
 				return fmt.Errorf("there are lan, metro and wan, not %q", t)
 			}
@@ -60,14 +61,14 @@ func Parse(file string, text []byte, class Class) (Suite, error) {
 			}
 			return nil
 		}),
-		"link": r.value(func(t string) error {
+		"link": r.Value(func(t string) error {
 			v, err := units.ParseRate(t)
 			s.Link = v
 			return err
 		}),
-		"contract": r.text(&s.Contract),
-		"mtu":      r.value(integer(&s.MTU, 576, 65535)),
-		"seed": r.value(func(t string) (err error) {
+		"contract": r.Text(&s.Contract),
+		"mtu":      r.Value(integer(&s.MTU, 576, 65535)),
+		"seed": r.Value(func(t string) (err error) {
 			s.Seed, err = strconv.ParseInt(t, 10, 64)
 			return err
 		}),
@@ -77,24 +78,24 @@ func Parse(file string, text []byte, class Class) (Suite, error) {
 		s.Class = Metro
 	}
 	if !Known(s.Class) {
-		r.errs = append(r.errs, fmt.Errorf("profile %q: there are lan, metro and wan", s.Class))
+		r.Add(fmt.Errorf("profile %q: there are lan, metro and wan", s.Class))
 		s.Class = Metro
 	}
 	if items == nil {
 		s.Items = Default(s.Class, 0).Items
 	} else {
-		r.sequence(items, "items", func(n ast.Node, path string) {
+		r.Sequence(items, "items", func(n ast.Node, path string) {
 			if it, ok := r.item(n, path, s.Class); ok {
 				s.Items = append(s.Items, it)
 			}
 		})
-		if len(s.Items) == 0 && len(r.errs) == 0 {
-			r.fail(items, "items", "is empty")
+		if len(s.Items) == 0 && !r.Failed() {
+			r.Fail(items, "items", "is empty")
 		}
 	}
 	s.ordered()
-	r.errs = append(r.errs, s.faults(file)...)
-	return s, errors.Join(r.errs...)
+	r.Add(s.faults(file)...)
+	return s, r.Err()
 }
 
 // ordered puts the items into the order in which they can be judged: those that others are shares
@@ -111,9 +112,9 @@ func (s *Suite) ordered() {
 // item reads one entry of items.
 func (r *reader) item(n ast.Node, path string, c Class) (Item, bool) {
 	var kind Kind
-	first := reader{file: r.file} // only for the kind: the other keys depend on it
+	first := r.Beside() // only for the kind: the other keys depend on it
 	ignore := func(ast.Node, string) {}
-	fields := map[string]handler{"test": first.value(func(t string) error {
+	fields := map[string]handler{"test": first.Value(func(t string) error {
 		kind = Kind(t)
 		if !slices.Contains(Kinds(), kind) {
 			return fmt.Errorf("there is no test %q; there are: %s", t, kindList())
@@ -126,17 +127,17 @@ func (r *reader) item(n ast.Node, path string, c Class) (Item, bool) {
 	for w := range figures {
 		fields[w] = ignore
 	}
-	given := first.mapping(n, path, fields)
-	if len(first.errs) > 0 {
-		r.errs = append(r.errs, first.errs...)
+	first.Mapping(n, path, fields)
+	if first.Failed() {
+		r.Add(first.Err())
 		return Item{}, false
 	}
-	if given["test"] == nil {
-		r.fail(n, path, "says no test; there are: %s", kindList())
+	if !first.Given(path + ".test") {
+		r.Fail(n, path, "says no test; there are: %s", kindList())
 		return Item{}, false
 	}
 	it := item(kind, c)
-	r.mapping(n, path, r.itemFields(&it))
+	r.Mapping(n, path, r.itemFields(&it))
 	return it, true
 }
 
@@ -158,11 +159,11 @@ func (r *reader) itemFields(it *Item) map[string]handler {
 		if ok {
 			return h
 		}
-		return func(n ast.Node, path string) { r.fail(n, path, "has no meaning for %s", it.Kind) }
+		return func(n ast.Node, path string) { r.Fail(n, path, "has no meaning for %s", it.Kind) }
 	}
 	out := map[string]handler{
 		"test": func(ast.Node, string) {},
-		"id": r.value(func(t string) error {
+		"id": r.Value(func(t string) error {
 			if t == "" || strings.Trim(t, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != "" {
 				return fmt.Errorf("%q: letters and digits only", t)
 			}
@@ -171,7 +172,7 @@ func (r *reader) itemFields(it *Item) map[string]handler {
 		}),
 		"directions": only(it.Kind != Precheck, func(n ast.Node, path string) {
 			it.Directions = nil
-			r.sequence(n, path, r.value(func(t string) error {
+			r.Sequence(n, path, r.Value(func(t string) error {
 				d := result.Direction(t)
 				if d != result.Up && d != result.Down || slices.Contains(it.Directions, d) {
 					return fmt.Errorf("%q: up and down, each once", t)
@@ -180,22 +181,22 @@ func (r *reader) itemFields(it *Item) map[string]handler {
 				return nil
 			}))
 		}),
-		"time":    only(it.Kind != LossFree, r.value(lasting(&it.Time, time.Second, plan.MaxDuration))),
-		"omit":    only(tcp, r.value(lasting(&it.Omit, 0, plan.MaxOmit))),
-		"rounds":  only(it.Kind != Precheck && it.Kind != LossFree, r.value(it.setRounds)),
-		"streams": only(tcp && it.Kind != TCPSingle, r.value(it.setStreams)),
-		"window": only(tcp, r.value(func(t string) error {
+		"time":    only(it.Kind != LossFree, r.Value(lasting(&it.Time, time.Second, plan.MaxDuration))),
+		"omit":    only(tcp, r.Value(lasting(&it.Omit, 0, plan.MaxOmit))),
+		"rounds":  only(it.Kind != Precheck && it.Kind != LossFree, r.Value(it.setRounds)),
+		"streams": only(tcp && it.Kind != TCPSingle, r.Value(it.setStreams)),
+		"window": only(tcp, r.Value(func(t string) error {
 			v, err := units.ParseSize(t)
 			it.Window = int64(v)
 			return err
 		})),
-		"cc":      only(tcp, r.text(&it.Congestion)),
-		"rate":    only(it.Kind == UDPFull, r.value(it.setRate)),
-		"payload": only(udp || it.Kind == Latency, r.value(integer(&it.Payload, plan.MinUDPBlock, plan.MaxUDPBlock))),
-		"spacing": only(it.Kind == UDPSmall || it.Kind == Latency, r.value(lasting(&it.Spacing, plan.MinProbeSpacing, time.Minute))),
+		"cc":      only(tcp, r.Text(&it.Congestion)),
+		"rate":    only(it.Kind == UDPFull, r.Value(it.setRate)),
+		"payload": only(udp || it.Kind == Latency, r.Value(integer(&it.Payload, plan.MinUDPBlock, plan.MaxUDPBlock))),
+		"spacing": only(it.Kind == UDPSmall || it.Kind == Latency, r.Value(lasting(&it.Spacing, plan.MinProbeSpacing, time.Minute))),
 	}
 	for word := range figures {
-		out[word] = only(slices.Contains(figuresOf(it.Kind), word), r.value(func(t string) error { return it.demand(word, t) }))
+		out[word] = only(slices.Contains(figuresOf(it.Kind), word), r.Value(func(t string) error { return it.demand(word, t) }))
 	}
 	return out
 }
