@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // axe is the release of axe-core, the accessibility checker, that the pages are held to.
@@ -99,23 +101,32 @@ func checker(t *testing.T) string {
 	}
 }
 
-// recording unpacks a recorded diagnosis; change may be nil.
+// recording is a file with a recorded report; change may be nil.
 func recording(t *testing.T, name string, change func(string) string) string {
 	t.Helper()
 	dir := "../../internal/diagnose/testdata/runs/"
-	if strings.HasPrefix(name, "accept-") {
+	switch kind, _, more := strings.Cut(name, "-"); {
+	case kind == "accept":
 		dir = "../../internal/render/html/testdata/"
+	case !more:
+		dir = "testdata/"
 	}
 	f, err := os.Open(dir + name + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	z, err := gzip.NewReader(f)
+	rep, err := result.ReadReport(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := io.ReadAll(z)
+	return document(t, name, rep, change)
+}
+
+// document writes a report to a file of its own.
+func document(t *testing.T, name string, rep *result.Report, change func(string) string) string {
+	t.Helper()
+	data, err := json.Marshal(rep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +164,14 @@ func hostile(text string) string {
 		return text
 	}
 	doc["inputs"] = []string{evil}
+	if c, ok := doc["comparison"].(map[string]any); ok {
+		doc["inputs"] = []string{evil, "--x"}
+		c["a"].(map[string]any)["side"], c["b"].(map[string]any)["side"] = evil, evil
+		c["differences"] = []map[string]any{{"what": evil, "a": evil, "b": evil}}
+		for _, m := range c["metrics"].([]any) {
+			m.(map[string]any)["verdict"] = evil
+		}
+	}
 	doc["notices"] = []map[string]any{{"code": evil, "level": "warn", "text": evil, "fix": evil, "end": "client"}}
 	for _, r := range doc["runs"].([]any) {
 		run := r.(map[string]any)
@@ -214,6 +233,20 @@ func TestReports(t *testing.T) {
 			look(t, b, axe, page(name), name, change == nil)
 		}
 	})
+	for _, name := range []string{"sweep", "rounds", "compare", "connrate"} {
+		t.Run(name, func(t *testing.T) {
+			fullbore(t, "show", recording(t, name, nil), "--report", page(name))
+			look(t, b, axe, page(name), name, name == "compare")
+		})
+	}
+	t.Run("compare-hostile", func(t *testing.T) {
+		fullbore(t, "show", recording(t, "compare", hostile), "--report", page("compare-hostile"))
+		look(t, b, axe, page("compare-hostile"), "compare-hostile", false)
+	})
+	t.Run("soak", func(t *testing.T) {
+		fullbore(t, "show", document(t, "soak", aDay(), nil), "--report", page("soak"))
+		look(t, b, axe, page("soak"), "soak", false)
+	})
 	t.Run("test", func(t *testing.T) {
 		fullbore(t, "test", "self", "-t", "1", "-P", "2", "--quiet", "--no-store", "--report", page("test"))
 		look(t, b, axe, page("test"), "test", false)
@@ -270,7 +303,8 @@ func look(t *testing.T, b *Browser, axe, file, name string, all bool) {
 		t.Fatal(err)
 	}
 	most := 12
-	if strings.HasPrefix(name, "accept") {
+	switch {
+	case strings.HasPrefix(name, "accept"), name == "sweep":
 		most = 20 // every item of both directions, and every measurement
 	}
 	if pages < 1 || pages > most {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/render/screen"
@@ -30,7 +31,7 @@ type page struct {
 	CSS      template.CSS
 	Tool     string
 	Started  string
-	Inputs   string
+	Command  string // the words of the command line, where there are more than a host
 	Sentence string
 	Broke    string // why it broke off, "" = it did not
 	First    *verdictView
@@ -115,8 +116,10 @@ func pageOf(rep *result.Report) *page {
 	if !rep.Started.IsZero() {
 		p.Started = rep.Started.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
-	p.Inputs = clean(strings.Join(rep.Inputs, " "))
-	p.Title = titleOf(rep, p.Inputs)
+	if len(rep.Inputs) > 1 && rep.Acceptance == nil {
+		p.Command = clean("fullbore " + rep.Kind + " " + strings.Join(rep.Inputs, " "))
+	}
+	p.Title = titleOf(rep)
 	if p.Sentence == "" {
 		var all []string
 		for _, r := range rep.Runs {
@@ -144,8 +147,13 @@ func pageOf(rep *result.Report) *page {
 		p.Reasoned = p.Reasoned || p.Stages[i].Showed != ""
 	}
 	p.Plots = append(append(p.Plots, sweepPlots(rep)...), soakPlots(rep)...)
-	p.Tables = append(p.Tables, soakTables(rep)...)
-	for _, f := range []func(*result.Report) *plot{roundsPlot, knee, windows, delays, curve, heat} {
+	for _, f := range []func(*result.Report) []table{sweepTables, comparedTables, connTables, soakTables} {
+		p.Tables = append(p.Tables, f(rep)...)
+	}
+	if rep.Sweep != nil {
+		p.Advice = append(p.Advice, sweepTodo(rep.Sweep)...)
+	}
+	for _, f := range []func(*result.Report) *plot{sidesPlot, connPlot, roundsPlot, knee, windows, delays, curve, heat} {
 		if x := f(rep); x != nil {
 			p.Plots = append(p.Plots, *x)
 		}
@@ -153,22 +161,48 @@ func pageOf(rep *result.Report) *page {
 	return p
 }
 
-func titleOf(rep *result.Report, inputs string) string {
-	to := inputs
-	if rep.Acceptance != nil {
-		to = ""
+// titles are those of the kinds of a report, before the name of the other end.
+var titles = map[string]string{
+	"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ",
+	"sweep": "Sweep of the path to ", "soak": "Soak of the path to ", "connrate": "Connections a second to ", "compare": "Comparison of the path to ",
+}
+
+func titleOf(rep *result.Report) string {
+	if c := rep.Comparison; c != nil && !slices.ContainsFunc(rep.Inputs, func(w string) bool { return strings.HasPrefix(w, "--ab") }) {
+		return clean("Comparison of " + c.A.Name + " with " + c.B.Name)
 	}
-	if to == "" && len(rep.Runs) > 0 {
-		to = endName(rep, rep.Runs[0].End.Other())
-	}
-	what := map[string]string{"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ", "sweep": "Sweep of the path to ", "soak": "Soak of the path to "}[rep.Kind]
+	what := titles[rep.Kind]
 	if what == "" {
 		what = "Report on the path to "
 	}
+	to := hostOf(rep)
 	if to == "" {
 		return strings.TrimSuffix(what, " to ")
 	}
 	return what + to
+}
+
+// hostOf is the name of the other end: as the user typed it where nothing else was typed, else the
+// one that was connected to.
+func hostOf(rep *result.Report) string {
+	if len(rep.Inputs) == 1 && rep.Acceptance == nil {
+		return clean(rep.Inputs[0])
+	}
+	if rep.Acceptance == nil && slices.Contains(rep.Inputs, "self") {
+		return "this machine itself"
+	}
+	for _, r := range rep.Runs {
+		if rep.Acceptance == nil && r.Test.Target != "" {
+			return clean(r.Test.Target)
+		}
+	}
+	if len(rep.Runs) > 0 {
+		return endName(rep, rep.Runs[0].End.Other())
+	}
+	if rep.ConnRate != nil {
+		return clean(rep.ConnRate.Target)
+	}
+	return ""
 }
 
 // endName names an end as the sentences do: by the first run that has streams.

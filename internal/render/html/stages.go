@@ -43,6 +43,9 @@ func stages(rep *result.Report) (out []stageView) {
 			Number: i + 1, Name: clean(st.Name), Title: clean(st.Title), Why: clean(st.Why),
 			Showed: clean(st.Showed), In: cleaned(st.RuledIn), Out: cleaned(st.RuledOut),
 		}
+		if st.Round > 0 {
+			s.Title += fmt.Sprintf(", round %d", st.Round)
+		}
 		if st.Err != nil {
 			s.Err = clean(st.Err.Text)
 		}

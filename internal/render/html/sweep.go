@@ -86,6 +86,9 @@ func sweepPlot(rep *result.Report, at int) *plot {
 	return &plot{ID: id, Heading: f.Title, Text: f.Desc, Drawing: drawn(f.Draw())}
 }
 
+// mostLabels is how many rounds have their rates written beside them: more lie over the lines.
+const mostLabels = 3
+
 // roundsPlot draws the rates of the rounds one after the other.
 func roundsPlot(rep *result.Report) *plot {
 	panel := svg.Panel{Y: svg.Axis{Label: "goodput", Unit: svg.BitRate}, Height: 160}
@@ -104,7 +107,7 @@ func roundsPlot(rep *result.Report) *plot {
 			continue
 		}
 		name := strings.TrimSpace(clean(r.Of) + " " + clean(r.Figure))
-		panel.Series = append(panel.Series, svg.Series{Name: name, Kind: svg.LineDots, Points: ps, Color: len(panel.Series) + 1, Dash: len(panel.Series)%2 == 1, Labels: true})
+		panel.Series = append(panel.Series, svg.Series{Name: name, Kind: svg.LineDots, Points: ps, Color: len(panel.Series) + 1, Dash: len(panel.Series)%2 == 1, Labels: len(ps) <= mostLabels})
 		text := fmt.Sprintf("%s: median %s of %s (%s … %s)", name, svg.BitRate.Format(*r.Median), plural(float64(len(ps)), "round"), svg.BitRate.Format(*r.Min), svg.BitRate.Format(*r.Max))
 		if r.Low != nil {
 			text += fmt.Sprintf(", %.1f %% interval of the median %s … %s", 100**r.Level, svg.BitRate.Format(*r.Low), svg.BitRate.Format(*r.High))

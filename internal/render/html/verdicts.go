@@ -205,6 +205,9 @@ func tiles(rep *result.Report) (out []tile) {
 	if rep.Soak != nil {
 		return soakTiles(rep.Soak)
 	}
+	if rep.ConnRate != nil {
+		return connTiles(rep.ConnRate)
+	}
 	if len(rep.Verdicts) > 0 {
 		if v := &rep.Verdicts[0]; v.Measured != nil {
 			out = append(out, tile{"measured", svg.BitRate.Format(*v.Measured), directionWord(v.Direction)})

@@ -371,7 +371,7 @@ func (s *Series) labels(c *canvas, x, f *frame) {
 		for _, at := range []struct {
 			x, y   float64
 			anchor string
-		}{{a, v - 8, "middle"}, {a, v + 17, "middle"}, {a + 7, v + 5, "start"}, {a - 7, v + 5, "end"}} {
+		}{{a, v - 8, "middle"}, {a - 4, v - 8, "start"}, {a + 4, v - 8, "end"}, {a, v + 17, "middle"}, {a - 4, v + 17, "start"}, {a + 4, v + 17, "end"}, {a + 7, v + 5, "start"}, {a - 7, v + 5, "end"}} {
 			if at.y < f.from && at.y-fontSize > f.to-8 && c.free(at.x, at.y, at.anchor, text) {
 				c.text(at.x, at.y, at.anchor, "lab", text)
 				break
