@@ -46,6 +46,7 @@ type acceptOptions struct {
 	swapped  string
 	capture  string
 	replay   string
+	exchangeOptions
 }
 
 const acceptLong = `Hand over a link: measure everything that was promised, three times, in both directions,
@@ -60,6 +61,10 @@ not put down to the link. The whole is as good as its worst item.
 A2, A3 and A6 have as many streams as the knee, which is looked for first with 1 to 16 of them
 (where there is none: 8, as with --quick); --streams N says how many. --rounds auto goes on
 until the throughput of TCP settles, 3 to 10 rounds.
+
+At the end the link's throughput is measured once more, shortly, with client and server
+exchanged, where HOST is a fullbore that can connect to a port of this host (--swap-port
+names it, --no-swap leaves this out): more than 3 % apart, it is a host that differs.
 
 --link is the speed that was promised, as the line counts it (layer 1). --profile lan,
 metro or wan fixes the limits; a suite file (--suite) sets items and limits one by one.
@@ -96,6 +101,7 @@ func newAcceptCmd(e *env) *cobra.Command {
 		},
 	}
 	o.methodOptions.addFlags(cmd)
+	o.exchangeOptions.addFlags(cmd)
 	f := cmd.Flags()
 	f.Var(rateFlag{&o.link}, "link", "speed of the link as the line counts it (layer 1), e.g. 1G; default: the slower interface's")
 	f.StringVar(&o.profile, "profile", "", "limits of lan, metro or wan (default metro)")
@@ -157,6 +163,9 @@ func (o *acceptOptions) theSuite() (suite.Suite, error) {
 }
 
 func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) error {
+	if err := o.exchangeOptions.check(); err != nil {
+		return err
+	}
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
@@ -190,7 +199,7 @@ func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) erro
 		}
 		return u
 	}
-	a := &acceptance{e: e, o: o, host: host, method: suite.Method{Suite: s, Path: suite.Path{Family: w.family, MTU: w.mtu}}}
+	a := &acceptance{e: e, o: o, host: host, method: suite.Method{Suite: s, Path: suite.Path{Family: w.family, MTU: w.mtu}, Exchange: o.exchange(host)}}
 	a.hash = a.method.Hash(host, o.plan.Port)
 	if err := a.resume(); err != nil {
 		return err

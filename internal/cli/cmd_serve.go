@@ -55,7 +55,9 @@ NTTTCP has no login, so its ports are closed when one is required.
 
 Nothing is sent to anyone who did not connect first, and streams are taken only
 from the address of their control connection. Bound what a client may do with
---allow, --max-tests, --max-streams, --max-rate and --max-time, or require a login.`
+--allow, --max-tests, --max-streams, --max-rate and --max-time, or require a login.
+A fullbore client may ask that this end play the client of a test towards it
+(accept does, to compare); within the same bounds, and not with --no-swap.`
 
 const serveExample = `  fullbore serve
   fullbore serve --listen :5201-5210
@@ -96,6 +98,7 @@ func newServeCmd(e *env) *cobra.Command {
 	f.StringVar(&s.UsersFile, "authorized-users", "", "file of user,sha256 lines")
 	f.Var(durationFlag{&s.TimeSkew}, "time-skew", "clock difference that a login may have (default 10s)")
 	f.BoolVar(&s.PKCS1, "pkcs1", false, "also accept the padding of iperf3 up to 3.16")
+	f.BoolVar(&s.NoSwap, "no-swap", false, "never play a client's test towards that client, with the roles exchanged (accept asks for it)")
 	f.StringVar(&o.facts, "facts", "basic", "what strangers may learn of this host: basic (OS, version, cores) or full")
 	f.IntSliceVarP(&s.Affinity, "affinity", "A", nil, "CPUs for the workers")
 	f.BoolVar(&o.copyMode, "copy", false, "read payload into memory as an application does")
@@ -393,6 +396,9 @@ func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 	if run.Test.ProbeOnly {
 		b.WriteString(", probes only")
 	}
+	if run.End == result.Client {
+		b.WriteString(", roles exchanged")
+	}
 	if n := len(run.Streams); n > 0 {
 		fmt.Fprintf(&b, " %d stream", n)
 		if n > 1 {
@@ -401,7 +407,7 @@ func testLine(now time.Time, remote result.Addr, run *result.Run) string {
 	}
 	for _, s := range run.Sums {
 		t, what := s.Receiver, "received"
-		if s.Direction.Sender() == result.Server {
+		if s.Direction.Sender() == run.End {
 			t, what = s.Sender, "sent"
 		}
 		if t != nil {

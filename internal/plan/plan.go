@@ -112,6 +112,16 @@ type Ramp struct {
 // SteerPlain is how long a steered test lasts to a peer that cannot be steered with.
 const SteerPlain = time.Second
 
+// Swap lets the other end play the client of a TCP test, against a server that this end opens for that
+// one test. The rest of the Plan is said from there: up is what the other end sends.
+type Swap struct {
+	Port int `json:"port,omitempty"` // of that server; 0 = any free one
+}
+
+// MinSwapPort is the lowest port of such a server: those below it are services', where nobody is to
+// be sent by a stranger.
+const MinSwapPort = 1024
+
 // SteerEvery is the time between two reports of the receiver of a steered test.
 const SteerEvery = 50 * time.Millisecond
 
@@ -179,6 +189,7 @@ type Plan struct {
 	Probe          *Probe  `json:"probe,omitempty"`
 	Steer          *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
 	Ramp           *Ramp   `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
+	Swap           *Swap   `json:"swap,omitempty"`  // TCP: client and server exchange their roles
 	// NTTTCP is set exactly when Protocol is "ntttcp".
 	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
@@ -385,6 +396,7 @@ func (p Plan) Validate() error {
 		bad(ra.Add < 1, "ramp.add", ra.Add, "must be at least 1")
 	}
 	bad(p.File != "" && p.Transport == UDP, "file", p.File, "a file cannot be sent over udp")
+	p.faultsSwap(bad)
 	p.faultsShared(bad)
 	bad(p.ClientPort < 0 || p.ClientPort > 65535, "client_port", p.ClientPort, "must be 1…65535")
 	return errors.Join(errs...)
@@ -467,6 +479,7 @@ type Serve struct {
 	TimeSkew    time.Duration `json:"time_skew,omitempty"`  // default 10 s
 	PKCS1       bool          `json:"pkcs1,omitempty"`
 	Extension   string        `json:"extension,omitempty"` // "" = answer it, "off"
+	NoSwap      bool          `json:"no_swap,omitempty"`   // never play a client's test as the client
 	FullFacts   bool          `json:"full_facts,omitempty"`
 	JSONOutput  bool          `json:"json_output,omitempty"` // server output is offered as JSON
 	DrainBudget time.Duration `json:"drain_budget,omitempty"`
@@ -536,4 +549,17 @@ func strict(data []byte, into any) error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	return nil
+}
+
+// faultsSwap: what a test must be whose roles are exchanged.
+func (p Plan) faultsSwap(bad func(cond bool, field string, v any, want string)) {
+	sw := p.Swap
+	if sw == nil {
+		return
+	}
+	bad(p.Transport != TCP || p.MPTCP, "swap", "set", "the roles of a tcp test can be exchanged, of no other")
+	bad(p.Duration <= 0, "swap", "set", "needs a duration")
+	bad(p.Probe != nil || p.File != "" || p.Ramp != nil, "swap", "set", "goes without probes, files and streams that begin later")
+	bad(p.Extension == "off", "swap", "set", "needs the extension")
+	bad(sw.Port != 0 && (sw.Port < MinSwapPort || sw.Port > 65535), "swap.port", sw.Port, "must be 1024…65535")
 }

@@ -64,6 +64,8 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"max_bytes":   one(func(p *Plan) { p.MaxBytes = -1 }),
 		"max_rate":    one(func(p *Plan) { p.MaxRate = -1 }),
 		"client_port": one(func(p *Plan) { p.ClientPort = -1 }),
+		"swap":        one(func(p *Plan) { p.Swap, p.Endless = &Swap{}, true }),
+		"swap.port":   one(func(p *Plan) { p.Swap = &Swap{Port: MinSwapPort - 1} }),
 	} {
 		err := p.Validate()
 		var fault *FieldError
@@ -87,6 +89,9 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"129, no ext":     {Host: "h", Streams: 129, Extension: "off"},
 		"small datagrams": {Host: "h", Transport: UDP, BlockSize: MinUDPBlock - 1},
 		"large datagrams": {Host: "h", Transport: UDP, BlockSize: MaxUDPBlock + 1},
+		"roles, UDP":      {Host: "h", Transport: UDP, Swap: &Swap{}},
+		"roles, probes":   {Host: "h", Probe: &Probe{}, Swap: &Swap{}},
+		"roles, no ext":   {Host: "h", Extension: "off", Swap: &Swap{}},
 	} {
 		if p.Validate() == nil {
 			t.Errorf("%s: no fault was seen", name)

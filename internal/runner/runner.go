@@ -74,8 +74,12 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan, sink result.Sink) (*resul
 	host.facts.Tool = &tool
 	err = proto.run(ctx, r, p, host, rec)
 	if !r.Plain {
-		for _, n := range host.notices(result.Client) {
-			rec.Event(result.Event{Kind: result.KindNotice, End: result.Client, Notice: &n})
+		end := result.Client
+		if p.Swap != nil {
+			end = result.Server
+		}
+		for _, n := range host.notices(end) {
+			rec.Event(result.Event{Kind: result.KindNotice, End: end, Notice: &n})
 		}
 	}
 	run := rec.run()

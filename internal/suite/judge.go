@@ -33,7 +33,7 @@ type Judge struct {
 // Fill judges: it sets items, acceptance and summary of a report whose runs and stages are there.
 // Earlier steps are in the history, too.
 func (j *Judge) Fill(rep *result.Report, history []method.Done) {
-	j.history, j.runs, j.at, j.medians = history, map[string]*result.Run{}, map[string]int{}, map[string]float64{}
+	j.history, j.runs, j.at, j.medians = usual(history), map[string]*result.Run{}, map[string]int{}, map[string]float64{}
 	j.cuts = map[string]bool{}
 	j.parallel, j.Method = j.Method.parallel(history), j.Method.resolved(history)
 	for i := range history {
@@ -59,6 +59,7 @@ func (j *Judge) Fill(rep *result.Report, history []method.Done) {
 	paths, _ := j.searched()
 	rep.Paths = paths.Paths
 	rep.Unseen = unseen(rep.Items)
+	j.swapped(rep, history)
 	rep.Summary = j.summary(rep)
 }
 

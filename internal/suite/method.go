@@ -24,6 +24,8 @@ type Method struct {
 	Path  Path
 	// Earlier is what was measured before a break, by the same settings.
 	Earlier []method.Done
+	// Exchange is how the roles are exchanged at the end; nil = they are not.
+	Exchange *Exchange
 }
 
 var _ method.Method = Method{}
@@ -74,7 +76,7 @@ func (m Method) Next(history []method.Done) (method.Step, bool) {
 			}
 		}
 	}
-	return method.Step{}, false
+	return m.nextSwap(all)
 }
 
 // search is that for the highest loss-free rate (M-NDR), up to the whole link.
@@ -173,7 +175,8 @@ func (m Method) Steps() (out []method.Step) {
 	if it := m.Suite.find(Precheck); it != nil {
 		out = append(out, m.idle(*it))
 	}
-	return append(out, m.resolved(nil).steps(nil)...)
+	m = m.resolved(nil)
+	return slices.Concat(out, m.steps(nil), m.swapSteps())
 }
 
 // steps are those behind the pre-check and the look for the knee; all says which rounds have settled.

@@ -30,6 +30,7 @@ const (
 	FeaturePing   = "ping"   // the server answers round trips over TCP
 	FeatureMTU    = "mtu"    // probes may ask for answers longer than themselves, which nobody may fragment
 	FeatureRamp   = "ramp"   // the server's streams begin when the client says so, and round trips over TCP are answered beside a load
+	FeatureSwap   = "swap"   // the server plays the client of the test, against a server that the client opens
 )
 
 // ClientHello is the client's offer: in iperf3's parameters the value of "fullbore", in NTTTCP
@@ -61,6 +62,8 @@ type ClientHello struct {
 	Cooldown float64 `json:"cooldown_s,omitempty"`
 	// UDP: NTTTCP's client sends datagrams.
 	UDP bool `json:"udp,omitempty"`
+	// Swap: the server is to play the client; nil = not.
+	Swap *Swap `json:"swap,omitempty"`
 }
 
 // Has reports whether the client offers a feature; h may be nil.
@@ -98,6 +101,9 @@ type ServerHello struct {
 	Local  string `json:"local,omitempty"`
 	// Times are NTTTCP's: what the server measures by its own settings.
 	Times *Times `json:"times,omitempty"`
+	// Swap is what a server says that a client opened for one test with exchanged roles: the Test of that
+	// client's own conversation.
+	Swap string `json:"swap,omitempty"`
 }
 
 // Has reports whether the server has a feature; h may be nil.

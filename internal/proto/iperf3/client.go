@@ -56,6 +56,12 @@ type Client struct {
 
 	forgetHost bool // for tests: do not notice that the server is on this machine
 
+	// Of a client that plays another's test (session.swapClient): the cookie that it is to use, whose
+	// server must answer, and whether that did.
+	token  *Cookie
+	swapOf string
+	proved bool
+
 	mu  sync.Mutex
 	run *clientRun // while a test runs, for Steer
 }
@@ -72,6 +78,10 @@ func (c *Client) Run(ctx context.Context, out result.Sink) error {
 	}
 	if r.ramper = newRamper(r); r.ramper != nil {
 		r.out.out = result.Tee(r.out.out, r.ramper)
+	}
+	if r.p.Swap != nil {
+		r.swap = newSwap(out)
+		r.out = newEmitter(result.Client, r.swap)
 	}
 	defer r.close()
 	err := r.test(ctx)
@@ -145,6 +155,7 @@ type clientRun struct {
 	lost     int64           // events that the server dropped
 	beside   *beside         // probes beside the load; nil = none
 	steerer  *steerer        // of a steered test; nil = it is none
+	swap     *swap           // of a test that the other end plays; nil = it is none
 	connects *probe.Connects // how long connecting took, where that is asked for
 }
 
@@ -165,6 +176,9 @@ func (r *clientRun) test(ctx context.Context) error {
 	}
 	if err := r.agree(ctx); err != nil {
 		return err
+	}
+	if r.swap != nil {
+		return r.swapTest(ctx)
 	}
 	if r.probing() {
 		return r.probeTest(ctx)
@@ -310,6 +324,9 @@ func (r *clientRun) answer() time.Duration {
 // agree says who we are and what we want, and waits for the server's consent.
 func (r *clientRun) agree(ctx context.Context) error {
 	r.cookie = NewCookie()
+	if r.c.token != nil {
+		r.cookie = *r.c.token
+	}
 	if err := r.ctl.send(r.cookie[:], r.to.Answer); err != nil {
 		return &result.Error{Code: "closed", Remote: true, Text: "the server closed the connection at once: " + err.Error(), Number: codeSendCookie, Errno: errno(err)}
 	}
@@ -328,6 +345,9 @@ func (r *clientRun) agree(ctx context.Context) error {
 		return r.notIperf3()
 	}
 	if err := r.fitDatagrams(ctx); err != nil {
+		return err
+	}
+	if err := r.openSwap(ctx); err != nil {
 		return err
 	}
 	if err := r.buildParams(); err != nil {
@@ -355,7 +375,7 @@ func (r *clientRun) buildParams() error {
 	if r.p.Extension != "off" {
 		h := &ext.ClientHello{
 			V: ext.Version, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
-			Offload: r.p.Offload, Pacing: r.p.Pacing,
+			Offload: r.p.Offload, Pacing: r.p.Pacing, Swap: r.swap.wish(&r.p),
 		}
 		if r.p.Probe == nil { // a server answers probes only of those who want some
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing || f == ext.FeatureMTU })
@@ -364,6 +384,9 @@ func (r *clientRun) buildParams() error {
 			h.Open = r.p.Ramp.First
 		} else {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureRamp })
+		}
+		if r.swap == nil {
+			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureSwap })
 		}
 		if r.quiet() {
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureEvents })
@@ -435,6 +458,9 @@ func (r *clientRun) consent(ctx context.Context) error {
 		}
 		switch m.State {
 		case StateCreateStreams:
+			if err := r.rightServer(); err != nil {
+				return err
+			}
 			r.agreed = true
 			return r.adapt()
 		case FrameHello:
@@ -572,4 +598,5 @@ func (r *clientRun) close() {
 		_ = r.file.Close()
 	}
 	r.out.close()
+	r.swap.close()
 }

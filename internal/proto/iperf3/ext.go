@@ -12,6 +12,7 @@ func features() []string {
 	return []string{
 		ext.FeatureEvents, ext.FeatureClient, ext.FeatureQueue, ext.FeatureIndex, ext.FeatureUDP, ext.FeatureToken,
 		ext.FeatureExact, ext.FeatureProbe, ext.FeatureClass, ext.FeatureSteer, ext.FeaturePing, ext.FeatureMTU, ext.FeatureRamp,
+		ext.FeatureSwap,
 	}
 }
 

@@ -245,7 +245,8 @@ func (t *session) offerPing(nc net.Conn, index int64) bool {
 // features are those that this server can do for the client, for the hello.
 func (t *session) features() []string {
 	return slices.DeleteFunc(features(), func(f string) bool {
-		return (f == ext.FeatureProbe || f == ext.FeatureClass || f == ext.FeatureMTU || f == ext.FeatureSteer) && t.desk == nil
+		return (f == ext.FeatureProbe || f == ext.FeatureClass || f == ext.FeatureMTU || f == ext.FeatureSteer) && t.desk == nil ||
+			f == ext.FeatureSwap && !(t.hello.Has(f) && t.s.swaps()) // who does not ask is not bothered with it
 	})
 }
 

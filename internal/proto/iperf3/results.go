@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/ext"
 	"github.com/fullbore-net/fullbore/internal/proto/probe"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -43,6 +44,7 @@ type ResultsExt struct {
 	Usage   *result.ProcessCost `json:"process,omitempty"`
 	Dropped int64               `json:"events_dropped,omitempty"` // frames that were not sent for lack of room
 	Probes  *probe.Counts       `json:"probes,omitempty"`         // what the server saw of the test's probes
+	Swap    *ext.Swapped        `json:"swap,omitempty"`           // how the test went that the server played as the client
 }
 
 // StreamExt is one end's kernel view of a stream.
@@ -142,9 +144,9 @@ func DecodeResults(doc []byte) (Results, error) {
 		r.ServerJSON = obj["server_output_json"]
 	}
 	if raw := obj["fullbore"]; kindOf(raw) == kindObject {
-		var ext ResultsExt
-		if json.Unmarshal(raw, &ext) == nil {
-			r.Ext = &ext
+		var x ResultsExt
+		if json.Unmarshal(raw, &x) == nil {
+			r.Ext = &x
 		}
 	}
 	r.Streams, err = decodeStreams(obj)

@@ -77,6 +77,11 @@ type Server struct {
 	// bound to the same address and port; nil = UDP tests are refused there. Serve closes them.
 	Packets []*osnet.PacketConn
 
+	// Of a server that a client opened for one test with exchanged roles (clientRun.swapServer): the
+	// cookie that alone is let in, and the conversation that it belongs to.
+	token  *Cookie
+	swapOf string
+
 	listeners []net.Listener
 	key       *rsa.PrivateKey
 	to        Timeouts
@@ -307,11 +312,15 @@ func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64, d *desk) {
 	peer := peerOf(nc)
 	if !s.allowed(peer) {
 		s.visitors.note(peer, "not allowed")
+		if s.token != nil {
+			_ = nc.Close()
+			return
+		}
 		// Test authorization failed: the one of iperf3's words that fits.
 		s.farewell(nc, AppendError(nil, WireError{Code: codeAuth}))
 		return
 	}
-	if s.sayBusyAtOnce() {
+	if s.token == nil && s.sayBusyAtOnce() { // a stranger is not even told that
 		s.busy(nc, peer)
 		return
 	}
@@ -321,6 +330,11 @@ func (s *Server) handle(ctx context.Context, nc net.Conn, seq int64, d *desk) {
 	var cookie Cookie
 	if n, err := io.ReadFull(nc, cookie[:]); err != nil {
 		s.visitors.stranger(peer, cookie[:n], err)
+		_ = nc.Close()
+		return
+	}
+	if s.token != nil && !s.token.Equal(cookie) {
+		s.visitors.note(peer, "has not the token")
 		_ = nc.Close()
 		return
 	}

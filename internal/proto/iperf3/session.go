@@ -77,6 +77,7 @@ type session struct {
 	pinged      atomic.Int64  // signs of life on those
 	noPings     chan struct{} // closed: none is wanted any more
 	noPingsOnce sync.Once
+	swapped     *ext.Swapped  // how a test went that this end played as the client; nil = none did
 	// notices about its streams, until they can be told.
 	notices []result.Notice
 
@@ -212,14 +213,17 @@ func (t *session) test(ctx context.Context, doc []byte) error {
 	t.announce()
 	disarm := t.armListeners()
 	err := t.greet()
-	if err == nil && !t.probeOnly() {
+	if err == nil && !t.probeOnly() && !t.swapping() {
 		err = t.collect(ctx)
 	}
 	disarm()
 	if err != nil {
 		return err
 	}
-	if t.probeOnly() {
+	switch {
+	case t.swapping():
+		return t.swapTest(ctx)
+	case t.probeOnly():
 		return t.probeTest(ctx)
 	}
 	if err := t.sayReady(); err != nil {
@@ -369,7 +373,7 @@ func (t *session) policy() error {
 	t.plan.ReceiveTimeout, t.plan.SendTimeout = pol.ReceiveTimeout, pol.SendTimeout
 	t.plan.Port = t.local.Port
 	t.planDatagrams()
-	return nil
+	return t.checkSwap()
 }
 
 // lowest is the lower of two limits of which 0 is none.
@@ -444,6 +448,9 @@ func (t *session) remaining() (time.Duration, bool) {
 // announce emits Connected.
 func (t *session) announce() {
 	t.describe()
+	if t.swapping() {
+		t.head.Hosts, t.head.End = result.Hosts{}, t.role() // what else there is that client tells itself
+	}
 	t.emitHead(result.KindConnected)
 	if t.others > 0 {
 		t.noteOverlap(t.others)
@@ -498,7 +505,7 @@ func (t *session) emitHead(k result.Kind) {
 
 func (t *session) noteOverlap(n int) {
 	t.out.notice(result.Notice{
-		Code: "overlap", Level: result.Warn,
+		Code: "overlap", End: t.role(), Level: result.Warn,
 		Text: fmt.Sprintf("this server runs %d other tests at the same time: the rate is a share", n),
 	})
 }
@@ -554,7 +561,7 @@ func (t *session) answerHello() ([]byte, error) {
 	h := ext.ServerHello{
 		V: ext.Version, Version: t.s.Tool.Version, Features: t.features(), Test: hex.EncodeToString(t.testID[:]), Nonce: hex.EncodeToString(t.nonce[:]),
 		Clock: syncedClock(t.s.now()), Host: host, Overlap: t.others,
-		SameHost: probe.HostMark(t.nonce), SeenAs: ext.Address(t.ctl.nc.RemoteAddr()),
+		SameHost: probe.HostMark(t.nonce), SeenAs: ext.Address(t.ctl.nc.RemoteAddr()), Swap: t.s.swapOf,
 	}
 	if t.trusts() {
 		h.Local = ext.Address(t.ctl.nc.LocalAddr())
@@ -593,10 +600,13 @@ func (t *session) logTest(e *result.Error) {
 			end   result.End
 			total *result.Total
 		}{{sum.Direction.Sender(), sum.Sender}, {sum.Direction.Receiver(), sum.Receiver}} {
-			if v.end == result.Server && v.total != nil {
+			if v.end == t.role() && v.total != nil {
 				attrs = append(attrs, string(sum.Direction)+"_bytes", v.total.Bytes, string(sum.Direction)+"_bps", int64(v.total.Rate()), "seconds", fmt.Sprintf("%.2f", v.total.Seconds()))
 			}
 		}
+	}
+	if t.swapping() {
+		attrs = append(attrs, "roles", "exchanged", "back_to", t.hello.Swap.Port)
 	}
 	attrs = append(attrs, t.probeWords()...)
 	level := slog.LevelInfo

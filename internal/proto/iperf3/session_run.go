@@ -402,7 +402,9 @@ func (t *session) swapResults(ctx context.Context) error {
 	if err := t.readResults(ctx); err != nil {
 		return err
 	}
-	t.emitFinish()
+	if !t.swapping() { // else the client that this end was has told everything
+		t.emitFinish()
+	}
 	if err := t.ctl.send(append(AppendDocument(nil, t.results().Encode()), byte(StateDisplayResults)), t.s.to.Answer); err != nil {
 		return t.closedError(err)
 	}
@@ -512,6 +514,7 @@ func (t *session) results() Results {
 	} else {
 		r.Ext.Dropped = t.frames.Dropped()
 		r.Ext.Probes = t.probeResults()
+		r.Ext.Swap = t.swapped
 	}
 	if t.params.ServerOutput && t.hooks.Output != nil {
 		t.foldMu.Lock()
