@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -114,10 +115,13 @@ type sides struct{ here, there []float64 }
 func sidesOf(all []method.Done, it Item, d result.Direction) sides {
 	rates := func(prefix string, d result.Direction) (out []float64) {
 		for i := range all {
-			if x := &all[i]; strings.HasPrefix(x.Step.Name, prefix) && x.Err == nil && x.Run != nil {
-				if r := throughput(x.Run, d); r.known {
-					out = append(out, r.value)
-				}
+			x := &all[i]
+			round, ok := strings.CutPrefix(x.Step.Name, prefix)
+			if _, err := strconv.Atoi(round); !ok || err != nil || x.Err != nil || x.Run == nil {
+				continue
+			}
+			if r := throughput(x.Run, d); r.known {
+				out = append(out, r.value)
 			}
 		}
 		return out
