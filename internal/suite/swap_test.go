@@ -88,7 +88,8 @@ func TestExchangedRoles(t *testing.T) {
 		"alike": {swapWorld{}, first, result.Pass, 2, "A2, client-host → server-host: 93.0 Mbit/s with client-host as the client, 93.0 Mbit/s with server-host, 0 apart."},
 		"a bad moment": {
 			swapWorld{rates: map[string]float64{"swap:A2-up-1": 80e6, "swap:A2-up-2": 92e6, "swap:A2-up-3": 91e6}},
-			[]string{"swap:A2-up-1", "swap:A2-down-1", "swap:A2-up-2", "swap:A2-up-3"}, result.Pass, 2, "91.0 Mbit/s with server-host, 2.15 % apart.",
+			[]string{"swap:A2-up-1", "swap:A2-down-1", "swap:A2-up-2", "swap:A2-up-3"},
+			result.Pass, 2, "91.0 Mbit/s with server-host, 2.15 % apart.",
 		},
 		"as unsteady as the rounds": {
 			swapWorld{rates: map[string]float64{"A2-up-2": 90e6, "swap:A2-up": 90.05e6}}, first, result.Pass, 2, "no more than the 3 rounds with client-host differ among themselves",
