@@ -177,8 +177,13 @@ func swapRow(x sides, item, way string, clients [2]string, blame func(slowThere 
 // setSwapped puts the comparison into a report: rows, and the item that follows from them.
 func setSwapped(rep *result.Report, rows []result.Swap) {
 	item := result.Item{ID: "swapped", Title: "roles exchanged", Result: result.Pass}
+	words := ""
 	for _, s := range rows {
 		item.Result = worse(item.Result, s.Result)
+		item.Checks = append(item.Checks, result.Check{Check: "roles-exchanged", Result: s.Result, Text: s.Reason})
+		if s.Differs > swapTolerance {
+			words = ", or within what the rounds differ among themselves"
+		}
 		if s.Result != result.Pass {
 			item.Reasons = append(item.Reasons, s.Reason)
 		}
@@ -187,7 +192,7 @@ func setSwapped(rep *result.Report, rows []result.Swap) {
 	case len(rows) == 0:
 		item.Result, item.Reasons = result.Inconclusive, []string{"The other end's document has no throughput of the same items."}
 	case item.Result == result.Pass:
-		item.Reasons = []string{fmt.Sprintf("With client and server exchanged the throughputs agree within %s, or within what the rounds differ (%d compared).", percent(swapTolerance), len(rows))}
+		item.Reasons = []string{fmt.Sprintf("With client and server exchanged the throughputs agree within %s%s (%d compared).", percent(swapTolerance), words, len(rows))}
 	}
 	rep.Acceptance.Swapped = rows
 	rep.Items = append(without(rep.Items, item.ID), item)
@@ -230,8 +235,12 @@ func (j *Judge) swapped(rep *result.Report, history []method.Done) {
 	if why != "" {
 		rep.Unseen = append(rep.Unseen, "Roles not swapped: "+why+".")
 	}
-	if len(rows) > 0 {
-		setSwapped(rep, rows)
+	if len(rows) == 0 {
+		return
+	}
+	setSwapped(rep, rows)
+	if item := &rep.Items[len(rep.Items)-1]; item.Result == result.Pass {
+		rep.Acceptance.Findings = append(rep.Acceptance.Findings, item.Reasons...)
 	}
 }
 

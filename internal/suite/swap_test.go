@@ -12,6 +12,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/suite"
+	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -144,12 +145,17 @@ func TestExchangedRoles(t *testing.T) {
 
 // What is played, and that it is counted and can be left out.
 func TestExchangedSteps(t *testing.T) {
-	m := theMethod(trial())
-	length, volume, steps := m.Length(), m.Volume(), len(m.Steps())
+	m := theMethod(suite.Default(suite.Metro, 100*units.MbitPerSec))
+	least, most := m.Length()
+	volume, steps := m.Volume(), len(m.Steps())
 	m.Exchange = &suite.Exchange{Port: 5000}
 	all := m.Steps()
-	if len(all) != steps+2 || m.Length() != length+all[steps].Length()+all[steps+1].Length() || m.Volume() <= volume {
-		t.Errorf("%d steps instead of %d, %v instead of %v", len(all), steps, m.Length(), length)
+	if len(all) != steps+2 {
+		t.Fatalf("%d steps instead of %d", len(all), steps)
+	}
+	more := all[steps].Length() + all[steps+1].Length()
+	if l, h := m.Length(); l != least+more || h != most+more || m.Volume() != volume+all[steps].Volume+all[steps+1].Volume {
+		t.Errorf("%v to %v instead of %v to %v and %v", l, h, least, most, more)
 	}
 	up, down := all[steps].Plan, all[steps+1].Plan
 	if up.Direction != plan.Down || down.Direction != plan.Up || up.Swap.Port != 5000 || up.Streams != 8 || up.Duration != 10*time.Second {
