@@ -77,7 +77,7 @@ type session struct {
 	pinged      atomic.Int64  // signs of life on those
 	noPings     chan struct{} // closed: none is wanted any more
 	noPingsOnce sync.Once
-	swapped     *ext.Swapped  // how a test went that this end played as the client; nil = none did
+	swapped     *ext.Swapped // how a test went that this end played as the client; nil = none did
 	// notices about its streams, until they can be told.
 	notices []result.Notice
 
