@@ -210,8 +210,9 @@ func (b *Book) hourResults(s *result.Soak) []result.SoakHour {
 }
 
 // The memory of the program is judged by its first tenth, without the first minute, and its last.
-// Of less than five minutes nothing can be said.
-const memoryLeast = 30 // tens of seconds
+// Of less than an hour nothing is said: the series of samples are still filling, and the heap of a
+// program of a few tens of megabytes takes minutes to settle (27 % in a quarter of an hour were that).
+const memoryLeast = 360 // tens of seconds
 
 func (m *machine) result() *result.SoakMachine {
 	out := &result.SoakMachine{CPU: m.cpu.value(), MaxCelsius: m.celsius, MinMHz: m.minMHz, MaxMHz: m.maxMHz, Throttles: grown(m.throttles)}
