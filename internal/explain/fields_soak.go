@@ -38,7 +38,7 @@ var soakFields = []Topic{
 	{Word: "rss_bytes", In: []string{"SoakHour"}, Unit: "bytes", Text: "Memory of this program, the largest seen in the hour."},
 	{Word: "first_rss_bytes", In: []string{"SoakMachine"}, Unit: "bytes", Text: "Memory of this program in the first tenth of the soak, its first minute left out; median."},
 	{Word: "last_rss_bytes", In: []string{"SoakMachine"}, Unit: "bytes", Text: "Memory of this program in the last tenth; median."},
-	{Word: "rss_growth", In: []string{"SoakMachine"}, Unit: "share", Text: "How much the program's memory grew from the first tenth to the last; null for less than five minutes."},
+	{Word: "rss_growth", In: []string{"SoakMachine"}, Unit: "share", Text: "How much the program's memory grew from the first tenth to the last; null for less than an hour."},
 	{Word: "min_mhz", In: []string{"SoakHour", "SoakMachine"}, Unit: "MHz", Text: "Lowest clock of the fastest core.", Source: "cpufreq"},
 	{Word: "max_mhz", In: []string{"SoakMachine"}, Unit: "MHz", Text: "Highest clock of the fastest core.", Source: "cpufreq"},
 	{Word: "max_celsius", In: []string{"SoakHour", "SoakMachine"}, Unit: "°C", Text: "Hottest sensor of the host.", Source: "/sys/class/thermal"},
