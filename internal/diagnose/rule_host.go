@@ -168,7 +168,7 @@ func tracked(c *Case, e result.End, f *result.Facts) []result.Verdict {
 		advise(&v, c.on(e, []string{fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d", 2**f.TrackedMax)}, nil)...)
 	}
 	say(&v, "%s%s are in use on %s%s", percent(*used), places, c.host(e), replayed(f))
-	advise(&v, "shorter time-outs (net.netfilter.nf_conntrack_tcp_timeout_established), or no tracking for what needs none (nft: notrack)")
+	advise(&v, c.on(e, []string{"shorter time-outs (net.netfilter.nf_conntrack_tcp_timeout_established), or no tracking for what needs none (nft: notrack)"}, nil)...)
 	v.Summary = fmt.Sprintf("The connection table of %s is %s full: when it is full, new connections are dropped without a word.", c.host(e), percent(*used))
 	return []result.Verdict{v}
 }

@@ -210,7 +210,7 @@ func socketLoss(c *Case) (out []result.Verdict) {
 		v.Note, v.Host = true, l.dir.Receiver()
 		put(&v, "lost", float64(*u.Socket), "datagrams")
 		say(&v, "of %d datagrams %d were dropped at the socket of %s, %d at most on the way", u.Sent, *u.Socket, c.host(v.Host), max(u.Lost-*u.Socket, 0))
-		enlarge := "sysctl -w net.core.rmem_max=16777216, and a program that asks for it"
+		enlarge := "the program has to ask for a larger buffer (-w), and the system to allow it: sysctl -w net.core.rmem_max=16777216"
 		if s := c.settings(v.Host); s != nil && s.CoreRead != nil {
 			put(&v, "setting", float64(*s.CoreRead), "bytes")
 			enlarge = fmt.Sprintf("net.core.rmem_max is %d now, and the program has to ask for more (-w): sysctl -w net.core.rmem_max=16777216", *s.CoreRead)

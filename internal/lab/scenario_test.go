@@ -437,8 +437,12 @@ func TestScenarioFiles(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
+	slow, err := filepath.Glob("../../testdata/scenarios/slow/*.scenario")
+	if err != nil || len(slow) == 0 {
+		t.Fatalf("no slow scenarios: %v", err)
+	}
 	names := map[string]string{}
-	for _, f := range files {
+	for _, f := range append(files, slow...) {
 		s, err := LoadScenario(f)
 		if err != nil {
 			t.Error(err)
