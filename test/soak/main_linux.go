@@ -139,34 +139,52 @@ func listens(ctx context.Context, n *lab.Network) error {
 	}
 }
 
-// compare prints truth and report side by side.
+// compare prints truth and report side by side, as tables for docs/benchmarks.md.
 func compare(rep *result.Report, truth []fate) bool {
 	zero := float64(rep.Started.UnixNano()) / 1e9
 	right := len(rep.Soak.Outages) == len(truth)
-	fmt.Println("outage    start (truth, reported, off)     length (truth, reported, off)   payload again   direction")
+	fmt.Print("\n| outage | start, planted | reported | off | length, planted | reported | off | payload again after | direction | why |\n")
+	fmt.Print("|---|---|---|---|---|---|---|---|---|---|\n")
 	for i, o := range rep.Soak.Outages {
 		if i >= len(truth) {
-			fmt.Printf("%d         never made: %+v\n", i+1, o)
+			fmt.Printf("| %d, **never planted** | | %.3f s | | | %.3f s | | %.3f s | %s | %s |\n", i+1, o.Start, o.Length, o.Stalled, o.Direction, o.Why)
 			continue
 		}
 		t := truth[i]
 		ds, dl := o.Start-(t.start-zero), o.Length-t.length
 		ok := math.Abs(ds) <= tolerance && math.Abs(dl) <= tolerance && !o.Open
 		right = right && ok
-		word := "ok"
+		word := ""
 		if !ok {
-			word = "WRONG"
+			word = ", **wrong**"
 		}
-		fmt.Printf("%d %-6s %9.3f %9.3f %+.3f s %12.3f %9.3f %+.3f s %12.3f s   %s\n", i+1, word, t.start-zero, o.Start, ds, t.length, o.Length, dl, o.Stalled, o.Direction)
+		fmt.Printf("| %d%s | %.3f s | %.3f s | %+.3f s | %.3f s | %.3f s | %+.3f s | %.3f s | %s | %s |\n",
+			i+1, word, t.start-zero, o.Start, ds, t.length, o.Length, dl, o.Stalled, o.Direction, o.Why)
 	}
 	for i := len(rep.Soak.Outages); i < len(truth); i++ {
-		fmt.Printf("%d WRONG   not reported: %.3f s long after %.3f s\n", i+1, truth[i].length, truth[i].start-zero)
+		fmt.Printf("| %d, **not reported** | %.3f s | | | %.3f s | | | | | |\n", i+1, truth[i].start-zero, truth[i].length)
 	}
+	fmt.Print("\n| direction | median | availability | shifts |\n|---|---|---|---|\n")
 	for _, w := range rep.Soak.Ways {
-		fmt.Printf("%s: median %.0f bit/s, availability %v, %d shifts\n", w.Direction, *w.Figures.Median, *w.Figures.Availability, len(w.Shifts))
+		fmt.Printf("| %s | %s | %s | %d |\n", w.Direction, orUnknown(w.Figures.Median, "%.0f bit/s", 1), orUnknown(w.Figures.Availability, "%.2f %%", 100), len(w.Shifts))
 	}
-	if m := rep.Soak.Machine; m != nil && m.Growth != nil {
-		fmt.Printf("memory: %+.1f %%\n", 100**m.Growth)
+	if m := rep.Soak.Machine; m != nil {
+		fmt.Printf("\nMemory of the program: %s over the run. Processor: %s of a core", orUnknown(m.Growth, "%+.1f %%", 100), orUnknown(m.CPU, "%.1f %%", 1))
+		if m.MinMHz != nil && m.MaxMHz != nil {
+			fmt.Printf(", clock %d to %d MHz", *m.MinMHz, *m.MaxMHz)
+		}
+		if m.MaxCelsius != nil {
+			fmt.Printf(", at most %.0f °C", *m.MaxCelsius)
+		}
+		fmt.Println(".")
 	}
 	return right
+}
+
+// orUnknown prints v times by, or that it is not known.
+func orUnknown(v *float64, format string, by float64) string {
+	if v == nil {
+		return "not known"
+	}
+	return fmt.Sprintf(format, *v*by)
 }
