@@ -368,10 +368,10 @@ func (a *acceptance) fill(rep *result.Report, history []method.Done) {
 	}
 }
 
-// lastRefusal is why the last step, that of the self-check left out, could not begin; nil when it could,
+// lastRefusal is why the last step could not begin, those beside the items left out; nil when it could,
 // or was the first: then the report itself has that.
 func lastRefusal(history []method.Done) *result.Error {
-	made := slices.DeleteFunc(slices.Clone(history), func(d method.Done) bool { return d.Step.Name == suite.SelfStep })
+	made := slices.DeleteFunc(slices.Clone(history), func(d method.Done) bool { return suite.Beside(d.Step.Name) })
 	if n := len(made); n > 1 && suite.Refused(&made[n-1]) {
 		return made[n-1].Err
 	}

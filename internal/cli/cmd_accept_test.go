@@ -46,6 +46,7 @@ func TestLastRefusal(t *testing.T) {
 		{[]method.Done{ok, lost, self}, gone},
 		{[]method.Done{ok, lost}, gone},
 		{[]method.Done{ok, lost, ok, self}, nil},
+		{[]method.Done{ok, {Step: method.Step{Name: "swap:A2-up-1"}, Err: gone, Run: &result.Run{Err: gone}}}, nil}, // no item depends on it
 		{[]method.Done{lost}, nil}, // the report's own rule tells it
 		{nil, nil},
 	} {

@@ -99,6 +99,10 @@ func extended(all []method.Done) bool {
 	})
 }
 
+// Beside reports that no item depends on a step of this name: the self-check, and those with the roles
+// exchanged.
+func Beside(name string) bool { return name == SelfStep || strings.HasPrefix(name, swapPrefix) }
+
 // usual leaves out the steps with the roles exchanged: the client of their runs is the other end.
 func usual(history []method.Done) (out []method.Done) {
 	for _, d := range history {
