@@ -13,6 +13,7 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -546,6 +547,19 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
+
+// AsError is err as a run's error: the *Error within it, else one of code "failed" with its text. nil
+// stays nil.
+func AsError(err error) *Error {
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	}
+	return &Error{Code: "failed", Text: err.Error()}
+}
 
 // Wire holds the facts of iperf3's conversation that its outputs print.
 type Wire struct {

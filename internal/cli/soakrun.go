@@ -206,7 +206,7 @@ func (s *soaking) hello(ctx context.Context, r *runner.Runner) (extension bool, 
 		return false, err
 	}
 	ext := run.Wire != nil && run.Wire.Extension
-	if !ext && !sleep(ctx, 300*time.Millisecond) { // an iperf3 server listens again after a moment
+	if !ext && !sleep(ctx, plan.PlainPause) {
 		return false, context.Cause(ctx)
 	}
 	return ext, nil

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,9 +33,6 @@ type Outcome struct {
 	Err     *result.Error   // why it did not come to its end; nil = it did
 }
 
-// between is how long an iperf3 server needs before it listens again.
-const between = 300 * time.Millisecond
-
 // Drive plays d until its method has no more steps, its budget is used up, or ctx ends. It
 // keeps what was measured in any case. The goroutines of tests that run at the same time are gone
 // when it returns.
@@ -47,8 +43,8 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 		if !more {
 			return out
 		}
-		left := d.MaxBytes - out.Moved
-		if d.MaxBytes > 0 && left <= 0 {
+		budget := plan.Budget{Most: d.MaxBytes, Moved: out.Moved}
+		if budget.Used() {
 			out.Notices = append(out.Notices, result.Notice{
 				Code: "budget-used", End: result.Client, Level: result.Warn,
 				Text: fmt.Sprintf("the budget of %s is used up: stages from %q on were left out", units.ByteSize(d.MaxBytes), step.Name),
@@ -60,26 +56,26 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 		}
 		pause := step.Pause
 		if n := len(out.History); n > 0 && !extendedRun(out.History[n-1].Run) {
-			pause = max(pause, between)
+			pause = max(pause, plan.PlainPause)
 		}
 		if !rest(ctx, pause) {
 			out.Err = causeOf(ctx)
 			return out
 		}
-		tests := int64(1 + len(step.With))
+		tests := 1 + len(step.With)
 		complete := func(p plan.Plan) plan.Plan {
 			p = d.Complete(p)
-			if d.MaxBytes > 0 {
-				p.MaxBytes = max(left/tests, 1)
+			if share := budget.Share(tests); share > 0 {
+				p.MaxBytes = share
 			}
 			if d.MaxRate > 0 {
-				p.MaxRate = d.MaxRate / tests
+				p.MaxRate = d.MaxRate / int64(tests)
 			}
 			return p
 		}
 		wait := r.beside(ctx, step, complete)
 		run, err := r.Run(ctx, complete(step.Plan), d.Events)
-		done := method.Done{Step: step, Run: run, Err: asError(err), With: wait()}
+		done := method.Done{Step: step, Run: run, Err: result.AsError(err), With: wait()}
 		for _, w := range done.With {
 			if w != nil {
 				w.Label = step.Name
@@ -163,15 +159,4 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func asError(err error) *result.Error {
-	var e *result.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return e
-	}
-	return &result.Error{Code: "failed", Text: err.Error()}
-}
-
-func causeOf(ctx context.Context) *result.Error { return asError(context.Cause(ctx)) }
+func causeOf(ctx context.Context) *result.Error { return result.AsError(context.Cause(ctx)) }

@@ -30,7 +30,6 @@ const (
 	retryMost    = time.Second
 	leastTest    = time.Second // shorter ones are not worth beginning
 	endPatience  = 15 * time.Second
-	plainPause   = 300 * time.Millisecond // until an iperf3 server listens again
 	machineEach  = 10 * time.Second
 	ownBehind    = 60.0 // s that the other end's reports may be late before this end's count takes their place
 	ownKept      = 30.0 // s of them that are kept then
@@ -208,7 +207,7 @@ func (t *play) tests(ctx context.Context) (out Played) {
 		if left < leastTest {
 			return out
 		}
-		if t.MaxBytes > 0 && t.moved >= t.MaxBytes {
+		if t.budget().Used() {
 			t.locked(func() {
 				t.note(result.Notice{Code: "budget-used", Level: result.Warn, Text: fmt.Sprintf("the budget of %d bytes is used up after %s", t.MaxBytes, seconds(t.now()))})
 			})
@@ -216,7 +215,7 @@ func (t *play) tests(ctx context.Context) (out Played) {
 		}
 		if t.broken && !t.awaitReach(ctx) {
 			if ctx.Err() != nil {
-				out.Err = asError(context.Cause(ctx))
+				out.Err = result.AsError(context.Cause(ctx))
 				return out
 			}
 			continue // the time is over, or another step has begun
@@ -228,27 +227,27 @@ func (t *play) tests(ctx context.Context) (out Played) {
 		x, err := t.test(ctx, level, left)
 		switch {
 		case ctx.Err() != nil:
-			out.Err = asError(context.Cause(ctx))
+			out.Err = result.AsError(context.Cause(ctx))
 			return out
 		case t.broke() != nil:
-			out.Err = asError(t.broke())
+			out.Err = result.AsError(t.broke())
 			return out
 		case err == nil || errors.Is(err, errCut):
 			if x.length() > time.Second {
 				retry = retryFirst
 			}
 		case !t.begunOK && t.Offset == 0 || lasting(err):
-			out.Err = asError(err)
+			out.Err = result.AsError(err)
 			return out
 		}
 		if x.length() <= time.Second { // it did not come to anything
 			if !t.sleep(ctx, retry) {
-				out.Err = asError(context.Cause(ctx))
+				out.Err = result.AsError(context.Cause(ctx))
 				return out
 			}
 			retry = min(2*retry, retryMost)
 		} else if !t.Extension {
-			t.sleep(ctx, plainPause)
+			t.sleep(ctx, plan.PlainPause)
 		}
 	}
 }
@@ -262,7 +261,7 @@ func (t *play) broke() error {
 
 // lasting errors come again however often one tries.
 func lasting(err error) bool {
-	e := asError(err)
+	e := result.AsError(err)
 	return slices.Contains([]string{"plan", "auth", "denied", "unsupported", "usage", "limit", "not-iperf3"}, e.Code)
 }
 
@@ -335,11 +334,13 @@ func (t *play) planOf(level int, length time.Duration) plan.Plan {
 		p.Bitrate = int64(full * share)
 		p.RateSet = p.Bitrate > 0
 	}
-	if t.MaxBytes > 0 {
-		p.MaxBytes = t.MaxBytes - t.moved
+	if share := t.budget().Share(1); share > 0 {
+		p.MaxBytes = share
 	}
 	return p
 }
+
+func (t *play) budget() plan.Budget { return plan.Budget{Most: t.MaxBytes, Moved: t.moved} }
 
 // fullRate is what the full load carried, the slower direction's.
 func (t *play) fullRate() (least float64) {
@@ -355,15 +356,4 @@ func (t *play) fullRate() (least float64) {
 		}
 	}
 	return least
-}
-
-func asError(err error) *result.Error {
-	var e *result.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return e
-	}
-	return &result.Error{Code: "failed", Text: err.Error()}
 }

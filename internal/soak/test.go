@@ -118,7 +118,7 @@ func (t *play) close(x *test, o outcome) {
 		return
 	}
 	why := ""
-	if e := asError(o.err); e != nil {
+	if e := result.AsError(o.err); e != nil {
 		why = e.Text
 	}
 	t.add(Line{Test: &Test{From: x.zero, To: now, Extension: x.ext, Restart: t.broken, Err: why}})
