@@ -56,7 +56,7 @@ type Compared struct {
 	Level     *float64 `json:"shift_level"`         // its coverage
 	U         float64  `json:"u"`                   // Mann–Whitney
 	P         float64  `json:"p"`                   // two-sided, exact up to 20 rounds a side
-	Holm      float64  `json:"p_holm"`              // corrected for all metrics
+	Holm      float64  `json:"p_holm"`              // P corrected (Holm) within its family: the directions of goodput; all other metrics
 	TooFew    bool     `json:"too_few"`             // fewer than four rounds a side: by the threshold alone
 	Verdict   string   `json:"verdict"`             // of goodput "faster", "slower"; of others "better", "worse"; "same", "undecided"
 }

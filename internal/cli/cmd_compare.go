@@ -45,8 +45,8 @@ Each figure that both sides have (goodput of each direction, loss, jitter, round
 retransmits, CPU time per gigabyte) gets the shift (median of all differences) with its
 interval and an exact test; the verdict needs both p < 0.05, corrected for the number of
 figures, and a shift above the threshold. Fewer than four rounds a side cannot reach
-5 %: then the threshold decides alone, and that is said. Goodput is corrected apart from
-the other figures. Settings, hosts, drivers and
+5 %: then the threshold decides alone, and that is said. The directions of goodput, which
+decide, are corrected for each other only, what it cost (all other figures) apart. Settings, hosts, drivers and
 hops that differ are named; sides whose settings differ do not compare like with like.
 
 Exit codes: 0 same or faster, 1 slower, 2 undecided.
@@ -268,6 +268,20 @@ func (o *compareOptions) fill(rep *result.Report, a, b result.ComparedSide, runs
 				Text: "the sides were not measured alike (" + strings.Join(names, ", ") + "): what differs between the figures may be that",
 			})
 		}
+	}
+	ways := 0
+	for _, m := range c.Metrics {
+		if m.Metric == "goodput" {
+			ways++
+		}
+	}
+	if ways > 1 && slices.ContainsFunc(c.Metrics[:ways], func(m result.Compared) bool {
+		return !m.TooFew && m.Verdict == method.Undecided && !method.Reachable(len(m.A.Values), len(m.B.Values), ways)
+	}) {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "too-few-rounds", End: result.Client, Level: result.Warn,
+			Text: "too few rounds for a test of both directions: four a side can show a change of one direction alone, five of both; --rounds 5 makes enough",
+		})
 	}
 	if slices.ContainsFunc(c.Metrics, func(m result.Compared) bool { return m.TooFew }) {
 		rep.Notices = append(rep.Notices, result.Notice{

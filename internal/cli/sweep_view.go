@@ -13,13 +13,17 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
+// sweepAside is the room behind a rate: "  sent again 0.02 %".
+const sweepAside = 19
+
 // sweepRow is the line of one step: the order is random, so each says its round.
 func sweepRow(v *stageView, d *method.Done) {
 	text := "  " + screen.Left("", 9)
 	if d.Step.Round > 0 {
 		text = "  " + screen.Left(fmt.Sprintf("round %d", d.Step.Round), 9)
 	}
-	text += screen.Left(screen.Cut(d.Step.Title, 34), 34)
+	title := min(max(v.width-len(text)-rateWidth-sweepAside, 16), 34)
+	text += screen.Left(screen.Cut(d.Step.Title, title), title)
 	switch {
 	case d.Run == nil || !tells(d.Run):
 		text += "not made"
@@ -82,7 +86,25 @@ func sweepFinal(v *stageView, rep *result.Report) {
 	sweepAdvice(v, rep.Sweep)
 }
 
-// sweepTable has a line for each setting.
+const (
+	sweepName = 17    // columns of a setting
+	taken     = "  ←" // behind the setting to take
+)
+
+// fitting are the columns that a line of so much room has, of all that a sweep's table knows: the
+// median always, and of the others first those that decide.
+func fitting(widths []int, room int) []bool {
+	shown := make([]bool, len(widths))
+	for i, at := range []int{0, 4, 1, 3, 2, 6, 5} {
+		if room -= 1 + widths[at]; room < 0 && i > 0 {
+			break
+		}
+		shown[at] = true
+	}
+	return shown
+}
+
+// sweepTable has a line for each setting. On a narrow terminal it has fewer columns.
 func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 	w := v.e.Out
 	window := part.Axis == string(method.Window)
@@ -94,10 +116,13 @@ func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 	if !window {
 		widths = []int{11, 11, 11, 7, 10, 6, 8}
 	}
+	shown := fitting(widths, v.width-sweepName-len("  ")-screen.Width(taken))
 	line := func(first string, cells []string, mark string) string {
-		text := "  " + screen.Left(first, 17)
+		text := "  " + screen.Left(first, sweepName)
 		for i, c := range cells {
-			text += " " + screen.Right(c, widths[i])
+			if shown[i] {
+				text += " " + screen.Right(c, widths[i])
+			}
 		}
 		return strings.TrimRight(text+mark, " ")
 	}
@@ -136,7 +161,7 @@ func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 		}
 		mark := ""
 		if p.X == part.Recommended {
-			mark = "  ←"
+			mark = taken
 		}
 		fmt.Fprintln(w, line(p.Setting, cells, mark))
 	}

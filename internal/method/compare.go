@@ -209,7 +209,15 @@ func cpuPerGB(e result.End) func(*result.Run, result.Direction) (float64, bool) 
 }
 
 // CompareRuns holds the runs of side B against those of side A: each figure that both sides have,
-// corrected for their number (goodput apart from the others), and what else is not alike. threshold 0 = DefaultThreshold.
+// and what else is not alike. threshold 0 = DefaultThreshold.
+//
+// p-values are corrected (Holm) in two families. Goodput, of one direction or of both, is the
+// question that the verdict answers: "slower" is said when either direction is, so both are one
+// family. What it cost (loss, jitter, round trip, retransmits, CPU time) decides nothing and is
+// looked through for whatever changed: all of it is the other family. One family for everything
+// would let the number of figures that happen to be known decide whether four rounds a side
+// (p = 0.029 at best) can show that B is slower; none at all would find a change in one of a dozen
+// figures of every second pair of equal sides.
 func CompareRuns(a, b []*result.Run, threshold float64) result.Comparison {
 	if threshold == 0 {
 		threshold = DefaultThreshold
@@ -240,8 +248,6 @@ func CompareRuns(a, b []*result.Run, threshold float64) result.Comparison {
 			bounds, found, medians, p = append(bounds, f.by), append(found, cmp), append(medians, *m.A.Median), append(p, cmp.P)
 		}
 	}
-	// Goodput is the question: its directions are a family of their own, so that looking at what it
-	// cost as well does not take away what its rounds can show.
 	main := 0
 	for main < len(c.Metrics) && c.Metrics[main].Metric == "goodput" {
 		main++
@@ -252,6 +258,16 @@ func CompareRuns(a, b []*result.Run, threshold float64) result.Comparison {
 	}
 	c.Verdict = overall(c.Metrics)
 	return c
+}
+
+// Reachable reports that a and b rounds can show a difference in a family of so many figures: that
+// the least p which their numbers allow, corrected, is below Significant.
+func Reachable(a, b, family int) bool {
+	orders := 1.0 // in which a and b rounds can lie: C(a + b, a)
+	for i := 1; i <= a; i++ {
+		orders *= float64(b+i) / float64(i)
+	}
+	return float64(max(family, 1))*2/orders < Significant
 }
 
 // useless: a figure that never was anything but 0 says nothing.

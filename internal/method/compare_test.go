@@ -3,6 +3,7 @@ package method
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,5 +201,104 @@ func TestCompareRunsOpposed(t *testing.T) {
 	}
 	if c := CompareRuns(a, nil, 0); c.Verdict != Undecided || len(c.Metrics) != 0 {
 		t.Errorf("without a side: %+v", c)
+	}
+}
+
+// Two families: goodput's directions, and everything else. Four rounds a side reach p = 2/70.
+func TestCompareRunsFamilies(t *testing.T) {
+	sides := func(ways ...result.Direction) (a, b []*result.Run) {
+		for i := range 4 {
+			for _, d := range ways {
+				a = append(a, compared(d, 900e6+float64(i)*1e5, nil))
+				b = append(b, compared(d, 800e6+float64(i)*1e5, func(r *result.Run) { r.CPU.Client.Total = 90 + float64(i) }))
+			}
+		}
+		return a, b
+	}
+	const least = 2.0 / 70
+	for _, c := range []struct {
+		name    string
+		ways    []result.Direction
+		verdict string
+		want    map[string]float64 // corrected p of each figure
+	}{
+		{"one direction", []result.Direction{result.Up}, Slower, map[string]float64{
+			"goodput up": least,                               // alone in its family
+			"rtt up":     1, "cpu-client up": min(2*least, 1), // two in the other
+		}},
+		{"both directions", []result.Direction{result.Up, result.Down}, Undecided, map[string]float64{
+			"goodput up": 2 * least, "goodput down": 2 * least,
+			"rtt up": 1, "cpu-client up": 3 * least, "cpu-client down": 3 * least,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := sides(c.ways...)
+			x := CompareRuns(a, b, 0)
+			got := map[string]float64{}
+			for _, m := range x.Metrics {
+				got[m.Metric+" "+m.Direction] = m.Holm
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Error(diff)
+			}
+			if x.Verdict != c.verdict {
+				t.Errorf("verdict %s, want %s", x.Verdict, c.verdict)
+			}
+		})
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for _, c := range []struct {
+		a, b, family int
+		want         bool
+	}{{3, 3, 1, false}, {4, 4, 1, true}, {4, 4, 2, false}, {5, 5, 2, true}, {5, 5, 6, true}, {5, 5, 7, false}, {2, 9, 1, true}, {0, 5, 1, false}} {
+		if got := Reachable(c.a, c.b, c.family); got != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// What else changed is named: hops, drivers of either end, settings. What one side does not tell is
+// no change.
+func TestCompareRunsNamesWhatChanged(t *testing.T) {
+	hops := func(addrs ...string) []result.Hop {
+		var out []result.Hop
+		for i, a := range addrs {
+			out = append(out, result.Hop{TTL: i + 1, Addr: a})
+		}
+		return out
+	}
+	var a, b []*result.Run
+	for i := range 4 {
+		v := float64(i) * 1e5
+		a = append(a, compared(result.Up, 900e6+v, func(r *result.Run) {
+			r.Hops = hops("192.0.2.1", "", "192.0.2.9")
+			r.Hosts.Server = &result.Host{OS: "linux", CPUModel: "X", NIC: &result.NIC{Driver: "mlx5_core 1"}}
+			r.Test.Congestion = "cubic"
+		}))
+		b = append(b, compared(result.Up, 900e6+v, func(r *result.Run) {
+			r.Hops = hops("192.0.2.1", "198.51.100.7", "192.0.2.9")
+			r.Hosts.Client.NIC.Driver = "ixgbe 2"
+			r.Hosts.Server = &result.Host{OS: "linux", NIC: &result.NIC{Driver: "mlx5_core 2"}} // its processor is not told
+			r.Test.Congestion = "bbr"
+		}))
+	}
+	got := CompareRuns(a, b, 0).Differences
+	for _, want := range []result.Difference{
+		{What: "hops", A: "192.0.2.1 ? 192.0.2.9", B: "192.0.2.1 198.51.100.7 192.0.2.9"},
+		{What: "driver", End: result.Client, A: "ixgbe 1", B: "ixgbe 2"},
+		{What: "driver", End: result.Server, A: "mlx5_core 1", B: "mlx5_core 2"},
+		{What: "congestion", A: "cubic", B: "bbr", Setting: true},
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("not named: %+v\nof %+v", want, got)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%+v", got)
+	}
+	if same := CompareRuns(a, a, 0).Differences; len(same) != 0 {
+		t.Errorf("a side differs from itself: %+v", same)
 	}
 }

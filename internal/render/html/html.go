@@ -117,7 +117,7 @@ func pageOf(rep *result.Report) *page {
 		p.Started = rep.Started.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
 	if len(rep.Inputs) > 1 && rep.Acceptance == nil {
-		p.Command = clean("fullbore " + rep.Kind + " " + strings.Join(rep.Inputs, " "))
+		p.Command = clean("fullbore " + rep.Kind + " " + typed(rep.Inputs))
 	}
 	p.Title = titleOf(rep)
 	if p.Sentence == "" {
@@ -159,6 +159,17 @@ func pageOf(rep *result.Report) *page {
 		}
 	}
 	return p
+}
+
+// typed are words as a shell takes them.
+func typed(words []string) string {
+	out := slices.Clone(words)
+	for i, w := range out {
+		if w == "" || strings.ContainsAny(w, " \t'\"$&|<>;*?()`\\") {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // titles are those of the kinds of a report, before the name of the other end.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/render/svg"
+	"github.com/fullbore-net/fullbore/internal/stats"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -61,6 +62,9 @@ func soakPlot(s *result.Soak, w *result.SoakWay) *plot {
 	if len(ps) <= soakPoints {
 		panel.Series[0].Name = "each " + conclude.Time(w.Step)
 	}
+	if len(ps) > soakPoints { // the line from least to largest is an area: what was usual is drawn over it
+		panel.Series = append(panel.Series, svg.Series{Name: "median of each stretch", Kind: svg.Line, Points: medians(w.Rates, w.Step), Color: 2})
+	}
 	if len(w.Levels) == 1 && w.Levels[0].Reference > 0 {
 		panel.Rules = []svg.Rule{{Name: "usual", Y: w.Levels[0].Reference, Color: 6}}
 	}
@@ -81,6 +85,29 @@ func soakPlot(s *result.Soak, w *result.SoakWay) *plot {
 		Panels: []svg.Panel{panel}, Desc: soakWords(w),
 	}
 	return &plot{ID: f.ID, Heading: "Steadiness " + d, Text: f.Desc, Drawing: drawn(f.Draw())}
+}
+
+// soakMedians is how many medians a line has.
+const soakMedians = 200
+
+// medians are those of equal stretches of the rates; what was not measured does not count.
+func medians(rates []*float64, step float64) (out []svg.Point) {
+	size := (len(rates) + soakMedians - 1) / soakMedians
+	for from := 0; from < len(rates); from += size {
+		to := min(from+size, len(rates))
+		var known []float64
+		for _, r := range rates[from:to] {
+			if r != nil {
+				known = append(known, *r)
+			}
+		}
+		p := svg.Point{X: step * float64(from+to) / 2, To: step * float64(from+to) / 2, Y: math.NaN()}
+		if m, ok := stats.Median(known); ok {
+			p.Y = m
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // soakWords says what the plot shows.

@@ -113,7 +113,7 @@ func roundsPlot(rep *result.Report) *plot {
 			text += fmt.Sprintf(", %.1f %% interval of the median %s … %s", 100**r.Level, svg.BitRate.Format(*r.Low), svg.BitRate.Format(*r.High))
 		}
 		if len(r.Marked) > 0 {
-			text += fmt.Sprintf(", far from the others: %v", r.Marked)
+			text += ", far from the others: " + strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Marked), " ", ", "), "[]")
 		}
 		says = append(says, text)
 	}

@@ -26,7 +26,7 @@ func sweepTables(rep *result.Report) (out []table) {
 func sweepTable(rep *result.Report, at int) table {
 	part := &rep.Sweep.Parts[at]
 	window := part.Axis == "window"
-	t := table{ID: fmt.Sprintf("settings-%d", at+1), Heading: fmt.Sprintf("Settings %s: %s", clean(part.Direction), partName(part.Axis))}
+	t := table{ID: fmt.Sprintf("settings-%d", at+1), Heading: fmt.Sprintf("Settings: %s, %s", partName(part.Axis), clean(part.Direction))}
 	t.Head = []string{"setting", "median", "least … most", "best interval", "gain", "sent again", "CPU, cores", "busiest core"}
 	if window {
 		t.Head = []string{"window", "median", "least … most", "it allows", "best interval", "sent again", "CPU, cores", "longer round trip"}
