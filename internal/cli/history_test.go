@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"database/sql"
 	"maps"
 	"os"
 	"path/filepath"
@@ -229,7 +230,31 @@ func TestHistoryCannot(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep := storetest.Report(1)
+	future, damaged, cut := filepath.Join(dir, "future.db"), filepath.Join(dir, "damaged.db"), filepath.Join(dir, "cut.db")
+	for _, path := range []string{future, damaged, cut} {
+		if e, _, errs := historian(path); e.keep(t.Context(), &keepOptions{host: "self"}, storetest.Report(2)) != nil || errs.Len() > 0 {
+			t.Fatal(errs)
+		}
+	}
+	db, err := sql.Open("sqlite", future)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	spoil(t, damaged, func(data []byte) []byte { // its first page, which says what it is, stays
+		for i := range data[4096:] {
+			data[4096+i] = 0x5a
+		}
+		return data
+	})
+	spoil(t, cut, func(data []byte) []byte { return data[:2000] })
 	for name, c := range map[string]struct{ path, says string }{
+		"of the future":  {future, "schema 9000, this program knows"},
+		"damaged":        {damaged, "move it away, and a new one is made"},
+		"cut":            {cut, "move it away, and a new one is made"},
 		"below a file":   {filepath.Join(file, "history.db"), "not kept in the history"},
 		"no database":    {file, "not kept in the history"},
 		"switched off":   {"off", ""},
@@ -256,6 +281,18 @@ func TestHistoryCannot(t *testing.T) {
 	}
 	if _, err := os.Stat(none); err == nil {
 		t.Error("--no-store made a history")
+	}
+}
+
+// spoil changes what a file holds.
+func spoil(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, change(data), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -33,8 +33,14 @@ var embedded embed.FS
 // Wait is how long a call waits for other processes that write.
 const Wait = 10 * time.Second
 
-// codeBusy is SQLITE_BUSY, the low byte of all its kinds.
-const codeBusy = 5
+// Result codes of SQLite (sqlite.org/rescode.html). The low byte names the family.
+const (
+	codeBusy    = 5          // SQLITE_BUSY
+	codeCorrupt = 11         // SQLITE_CORRUPT
+	codeNotADB  = 26         // SQLITE_NOTADB
+	codeShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the WAL, which lies beside it, found no room
+	codeShmMap  = 10 | 21<<8 // SQLITE_IOERR_SHMMAP
+)
 
 // Store implements store.Store.
 type Store struct {
@@ -64,7 +70,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	s := &Store{db: db, path: path}
 	if err := s.prepare(ctx); err != nil {
 		_ = db.Close()
-		return nil, fmt.Errorf("history %s: %w", path, err)
+		return nil, fmt.Errorf("history %s: %w", path, plain(err))
 	}
 	return s, nil
 }
@@ -108,6 +114,21 @@ func (s *Store) prepare(ctx context.Context) error {
 func busy(err error) bool {
 	var e *driver.Error
 	return errors.As(err, &e) && e.Code()&0xff == codeBusy
+}
+
+// plain says what people can do about an error of SQLite whose own words do not tell.
+func plain(err error) error {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch code := e.Code(); {
+	case code&0xff == codeCorrupt || code&0xff == codeNotADB:
+		return fmt.Errorf("%w: the file is damaged or was never a history; move it away, and a new one is made", err)
+	case code == codeShmSize || code == codeShmMap:
+		return fmt.Errorf("%w: its disk is full, it seems", err)
+	}
+	return err
 }
 
 // migrate applies what is missing; done says that the schema is this program's.

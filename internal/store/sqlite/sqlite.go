@@ -26,10 +26,10 @@ func (s *Store) transact(ctx context.Context, f func(*sql.Tx) error) error {
 	}
 	if err := f(tx); err != nil {
 		_ = tx.Rollback()
-		return fmt.Errorf("history: %w", err)
+		return fmt.Errorf("history: %w", plain(err))
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("history: %w", err)
+		return fmt.Errorf("history: %w", plain(err))
 	}
 	return nil
 }
