@@ -14,7 +14,7 @@ type Activation struct {
 type ActivateStep struct {
 	Phase     int       `json:"phase"`          // 1: alone; 2: all services together
 	Service   string    `json:"service"`        // its name
-	Step      string    `json:"step"`           // "cir-25" … "cir-100", "eir", "policing", "together"
+	Step      string    `json:"step"`           // "cir-25" … "cir-100", "eir", "policing", "cbs", "ebs", "together"
 	Way       Direction `json:"step_way"`       // which direction
 	Offered   float64   `json:"offered_ir_bps"` // that was to be sent
 	Sent      *float64  `json:"sent_ir_bps"`    // what the sender really sent

@@ -30,6 +30,8 @@ type text struct {
 type service struct {
 	Name, CIR, EIR string
 	Frame          int    // bytes of an Ethernet frame with check, 90 … 9018; default 1518
+	EMIX           string // frame sizes of a mix, by Y.1564's letters or as numbers, in place of Frame
+	CBS, EBS       string // burst sizes, bytes of frames
 	DSCP           string // number or name
 	Direction      string // up, down, both (default)
 	Policing       bool
@@ -65,6 +67,7 @@ func (s *service) read(r *reader, n ast.Node, path string) {
 			}
 			return err
 		}),
+		"emix": r.Text(&s.EMIX), "cbs": r.Text(&s.CBS), "ebs": r.Text(&s.EBS),
 		"dscp": r.Text(&s.DSCP), "direction": r.Text(&s.Direction), "policing": r.Truth(&s.Policing),
 		"limits": func(n ast.Node, path string) {
 			r.Mapping(n, path, map[string]strictyaml.Handler{
@@ -116,6 +119,7 @@ func Parse(name string, data []byte) (method.Activation, error) {
 		seen[s.Name] = true
 		out.Services = append(out.Services, s)
 	}
+	r.streams(out.Services)
 	return out, r.Err()
 }
 
@@ -134,8 +138,8 @@ func (r *reader) service(path string, s *service) method.Service {
 	if out.Frame == 0 {
 		out.Frame = defaultFrame
 	}
-	if out.Frame < 90 || out.Frame > 9018 {
-		r.fail(path+".frame", "frame %d: must be 90 … 9018 bytes (the datagrams carry 44 bytes of figures)", s.Frame)
+	if out.Frame < leastFrame || out.Frame > mostFrame {
+		r.fail(path+".frame", "frame %d: must be %d … %d bytes (the datagrams carry 44 bytes of figures)", s.Frame, leastFrame, mostFrame)
 	}
 	switch out.Direction {
 	case "":
@@ -146,6 +150,8 @@ func (r *reader) service(path string, s *service) method.Service {
 	}
 	out.CIR = r.rate(path+".cir", s.CIR, true)
 	out.EIR = r.rate(path+".eir", s.EIR, false)
+	r.mix(path, s, &out)
+	r.bursts(path, s, &out)
 	if s.DSCP != "" {
 		code, ok := codePoint(s.DSCP)
 		if !ok {

@@ -35,14 +35,20 @@ const activateLong = `Service activation test by ITU-T Y.1564. FILE names the se
     - name: voice
       cir: 2M               # information rates: Ethernet frames with check, IPv4
       eir: 1M
-      frame: 200            # bytes of a frame, 90 … 9018 (default 1518)
+      frame: 200            # bytes of a frame, 90 … 9018 (default 1518); or
+                            # emix: bbeg, by letters of Y.1564, or 128 128 1024 1518
+      cbs: 30kB             # burst sizes, tested where they are given
+      ebs: 20kB
       dscp: ef
       policing: true
       direction: both       # up, down
       limits: {flr: 0.1%, ftd: 10ms, fdv: 2ms, avail: 99.99%}
 
 Phase 1, each service alone: 25, 50, 75 and 100 % of CIR, then CIR + EIR, then the policing
-step above that; the first failed step ends it for the service (--go-on). Phase 2: all
+step above that; the first failed step ends it for the service (--go-on). Bursts go at the
+host's line rate, half as often as CIR (and EIR) would fill their buckets: of CBS nothing may
+be lost beyond FLR, of CBS + EBS not the committed part. An EMIX is a stream for each size,
+all at the same time, not a sequence in one stream. Marking by colour is not tested. Phase 2: all
 services together at CIR, judged by loss, delay, variation and availability (a second is
 severely errored above 50 % loss; ten in a row begin unavailability, ten others end it).
 
@@ -51,7 +57,7 @@ one-way where the clocks can be related closely enough, else half of the round t
 packets in the service's class; which, is said. Time stamps are made in software.
 
 HOST runs "fullbore serve"; with an iperf3 server delay is not known (those limits make a
-step inconclusive), and phase 2 needs one service only. HOST may be "self".
+step inconclusive), and phase 2 needs one service only, of one frame size. HOST may be "self".
 
 Traffic: what the services' rates make: --dry-run says how much. --quick: steps of half a
 second and phase 2 of 2 s (marked in the report). Exit codes: 0 passed, 1 failed, 2 inconclusive.`

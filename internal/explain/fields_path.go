@@ -83,7 +83,7 @@ var pathFields = []Topic{
 	{Word: "activation", In: []string{"Activation"}, Text: "One entry for each service, step and direction, in order."},
 	{Word: "phase", In: []string{"ActivateStep"}, Text: "1: the service alone; 2: all services together."},
 	{Word: "service", In: []string{"ActivateStep"}, Text: "The service's name in the file."},
-	{Word: "step", In: []string{"ActivateStep"}, Text: "\"cir-25\" … \"cir-100\", \"eir\" (CIR + EIR), \"policing\" (above that), \"together\"."},
+	{Word: "step", In: []string{"ActivateStep"}, Text: "\"cir-25\" … \"cir-100\", \"eir\" (CIR + EIR), \"policing\" (above that), \"cbs\" and \"ebs\" (bursts of CBS, of CBS and EBS), \"together\"."},
 	{Word: "offered_ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "Information rate that was to be sent: frames with check, without preamble and gap."},
 	{Word: "sent_ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "What the sender sent. More than 2 % below the offered rate makes the step inconclusive."},
 	{Word: "ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "Information rate that arrived: what was sent, less what was lost."},

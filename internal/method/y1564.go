@@ -22,9 +22,14 @@ type Activation struct {
 
 // Service is one of them. Rates are information rates: bit/s of Ethernet frames with check.
 type Service struct {
-	Name      string
-	CIR, EIR  float64
-	Frame     int // bytes, with Ethernet's header and check
+	Name     string
+	CIR, EIR float64
+	Frame    int // bytes, with Ethernet's header and check
+	// Mix are the frame sizes of an EMIX, each as often as it is sent; Frame then is their mean and
+	// nothing is sent with it. Empty = all frames are Frame long.
+	Mix []int
+	// CBS and EBS are the burst sizes, bytes of frames; 0 = not tested.
+	CBS, EBS  float64
 	TOS       int
 	Direction plan.Direction
 	Policing  bool
@@ -50,6 +55,7 @@ type ActivationStep struct {
 	Name        string
 	Offered     float64
 	Least, Most float64
+	Burst       int // frames back to back; 0 = evenly paced
 }
 
 // severe is the frame loss ratio above which a second is severely errored, and severeRun how many
@@ -59,8 +65,8 @@ const (
 	severeRun = 10
 )
 
-// Steps are those of phase 1 for a service: 25, 50, 75 and 100 % of CIR, CIR + EIR, and where it
-// is policed above that.
+// Steps are those of phase 1 for a service: 25, 50, 75 and 100 % of CIR, CIR + EIR, where it is policed
+// above that, and where burst sizes are given bursts.
 func (a Activation) Steps(s Service) []ActivationStep {
 	keep := 1 - max(s.Limits.FLR, 0)
 	var out []ActivationStep
@@ -74,7 +80,7 @@ func (a Activation) Steps(s Service) []ActivationStep {
 	if s.Policing {
 		out = append(out, ActivationStep{Name: "policing", Offered: PolicingRate(s.CIR, s.EIR), Least: s.CIR * keep, Most: (s.CIR + s.EIR) * (1 + a.Margin)})
 	}
-	return out
+	return append(out, s.burstSteps(keep)...)
 }
 
 // PolicingRate is what the policing step offers: CIR + 1.25 EIR, or 1.25 CIR + EIR where EIR is less
@@ -154,7 +160,7 @@ func JudgeActivation(t *result.ActivateStep, l ServiceLimits, mef bool) {
 	switch {
 	case t.IR == nil:
 		unknown("the received rate")
-	case t.Sent != nil && *t.Sent < (1-senderShort)*t.Offered:
+	case t.Sent != nil && *t.Sent < (1-senderShort)*t.Offered && !burstStep(t.Step):
 		t.Conformed = result.Inconclusive
 		t.Why = append(t.Why, fmt.Sprintf("the sender sent %.4g Mbit/s of %.4g: the host, not the service, was tested", *t.Sent/1e6, t.Offered/1e6))
 	default:
@@ -168,7 +174,13 @@ func JudgeActivation(t *result.ActivateStep, l ServiceLimits, mef bool) {
 	if t.Step == "eir" || t.Step == "policing" {
 		return // frames above CIR may be lost, and wait
 	}
+	if t.Step == "ebs" {
+		return // the excess part may be lost
+	}
 	over("FLR", t.FLR, l.FLR, 100, " %")
+	if burstStep(t.Step) {
+		return
+	}
 	over("FTD", t.FTD, l.FTD, 1000, " ms")
 	if mef {
 		over("IFDV", t.IFDV, l.FDV, 1000, " ms")
@@ -209,9 +221,10 @@ func (a Activation) Next(history []Done) (Step, bool) {
 				}
 				continue
 			}
+			plans := s.plans(st.Offered, a.Step, st.Burst)
 			return Step{
 				Name: name, Title: fmt.Sprintf("%s: %s", s.Name, st.Name), Why: "does the service conform, alone?",
-				Plan: s.testPlan(st.Offered, a.Step), Volume: int64(st.Offered / 8 * a.Step.Seconds()),
+				Plan: plans[0], With: plans[1:], Volume: int64(st.Offered / 8 * a.Step.Seconds()),
 			}, true
 		}
 	}
@@ -219,21 +232,18 @@ func (a Activation) Next(history []Done) (Step, bool) {
 		return Step{}, false
 	}
 	step := Step{Name: "together", Title: "all services together", Why: "do they conform beside each other?"}
-	for i, s := range a.Services {
-		p := s.testPlan(s.CIR, a.Phase2)
+	var plans []plan.Plan
+	for _, s := range a.Services {
+		plans = append(plans, s.plans(s.CIR, a.Phase2, 0)...)
 		step.Volume += int64(s.CIR / 8 * a.Phase2.Seconds())
-		if i == 0 {
-			step.Plan = p
-		} else {
-			step.With = append(step.With, p)
-		}
 	}
+	step.Plan, step.With = plans[0], plans[1:]
 	return step, true
 }
 
 // failed reports that a step of phase 1 was not passed.
 func (a Activation) failed(d *Done, s Service, st ActivationStep) bool {
-	for _, t := range a.read(d.Run, s, st, 1) {
+	for _, t := range a.read(d.runs(), s, st, 1) {
 		if t.Conformed == result.Fail {
 			return true
 		}
@@ -247,10 +257,12 @@ func (a Activation) Answer(history []Done) *result.Activation {
 	for i := range history {
 		d := &history[i]
 		if d.Step.Name == "together" {
-			for k, run := range append([]*result.Run{d.Run}, d.With...) {
-				if k < len(a.Services) {
-					s := a.Services[k]
-					out.Steps = append(out.Steps, a.read(run, s, ActivationStep{Name: "together", Offered: s.CIR, Least: s.CIR * (1 - max(s.Limits.FLR, 0))}, 2)...)
+			runs := d.runs()
+			for _, s := range a.Services {
+				n := s.Streams()
+				if n <= len(runs) {
+					out.Steps = append(out.Steps, a.read(runs[:n], s, ActivationStep{Name: "together", Offered: s.CIR, Least: s.CIR * (1 - max(s.Limits.FLR, 0))}, 2)...)
+					runs = runs[n:]
 				}
 			}
 			continue
@@ -258,7 +270,7 @@ func (a Activation) Answer(history []Done) *result.Activation {
 		for _, s := range a.Services {
 			for _, st := range a.Steps(s) {
 				if d.Step.Name == s.Name+"/"+st.Name {
-					out.Steps = append(out.Steps, a.read(d.Run, s, st, 1)...)
+					out.Steps = append(out.Steps, a.read(d.runs(), s, st, 1)...)
 				}
 			}
 		}
@@ -289,8 +301,17 @@ func oneWay(p *result.Probes, d result.Direction) *result.Quantiles {
 	return w.Delay
 }
 
-// read makes the figures of a run, one entry a direction.
-func (a Activation) read(run *result.Run, s Service, st ActivationStep, phase int) (out []result.ActivateStep) {
+// runs are all of a step's, of the plans in their order.
+func (d *Done) runs() []*result.Run {
+	out := append([]*result.Run{d.Run}, d.With...)
+	for len(out) < 1+len(d.Step.With) {
+		out = append(out, nil)
+	}
+	return out
+}
+
+// read makes the figures of a service's runs, one a frame size; an entry a direction.
+func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase int) (out []result.ActivateStep) {
 	dirs := []result.Direction{result.Up, result.Down}
 	if s.Direction != plan.Both {
 		dirs = []result.Direction{result.Direction(s.Direction)}
@@ -303,104 +324,85 @@ func (a Activation) read(run *result.Run, s Service, st ActivationStep, phase in
 		if st.Most > 0 {
 			t.MostIR = &st.Most
 		}
-		if run != nil {
-			a.measure(&t, run, s, d, phase)
-		}
+		measureActivation(&t, runs, s, d)
 		JudgeActivation(&t, s.Limits, a.MEF)
-		switch { // why nothing is known comes first
-		case run == nil:
-			t.Why = append([]string{"the test could not begin"}, t.Why...)
-		case run.Err != nil:
-			t.Why = append([]string{run.Err.Text}, t.Why...)
+		for _, run := range runs { // why nothing is known comes first
+			switch {
+			case run == nil:
+				t.Why = append([]string{"the test could not begin"}, t.Why...)
+			case run.Err != nil:
+				t.Why = append([]string{run.Err.Text}, t.Why...)
+			}
 		}
 		out = append(out, t)
 	}
 	return out
 }
 
-func (a Activation) measure(t *result.ActivateStep, run *result.Run, s Service, d result.Direction, phase int) {
-	sum := run.Sum(d)
-	if sum == nil {
-		return
-	}
-	frames := float64(s.Frame) / float64(s.payload())
-	if g, ok := Goodput(run, d); ok {
-		ir := g * frames
-		t.IR = &ir
-	}
-	if sum.Sender != nil && sum.Sender.Seconds() > 0 {
-		sent := sum.Sender.Rate() * frames
-		t.Sent = &sent
-	}
-	switch {
-	case sum.UDP != nil && sum.UDP.Loss != nil:
-		v := sum.UDP.Loss.Ratio
-		t.FLR = &v
-	case sum.Receiver != nil && sum.Receiver.Packets != nil && sum.Receiver.Lost != nil && *sum.Receiver.Packets > 0:
-		v := float64(*sum.Receiver.Lost) / float64(*sum.Receiver.Packets)
-		t.FLR = &v
-	}
-	if t.Sent != nil && t.FLR != nil { // over one time, the sender's: no edge of the other's is in it
-		ir := *t.Sent * (1 - *t.FLR)
-		t.IR = &ir
-		if t.LeastIR != nil && t.Step != "eir" && t.Step != "policing" { // what the sender left away did not get lost
-			least := *t.LeastIR * min(1, *t.Sent/t.Offered)
-			t.LeastIR = &least
-		}
-	}
-	if sum.UDP != nil && sum.UDP.Received != nil {
-		if q := sum.UDP.Received.PDV; q != nil {
-			t.FDV, t.FDVMax = &q.P999, &q.Max
-		}
-		if q := sum.UDP.Received.IPDV; q != nil {
-			t.IFDV = &q.P999
-		}
-	}
-	if p := probesOf(run, "udp-echo"); p != nil && p.RoundTrip != nil {
-		q := *p.RoundTrip
-		if one := oneWay(p, d); one != nil {
-			q = *one
+func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) {
+	var all []partFigures
+	for i, part := range s.parts() {
+		one := s
+		one.Frame = part.frame
+		if i < len(runs) {
+			all = append(all, figuresOf(runs[i], one, d))
 		} else {
-			q.Min, q.Mean, q.Max = q.Min/2, q.Mean/2, q.Max/2
+			all = append(all, partFigures{})
 		}
-		t.FTDMin, t.FTD, t.FTDMax = &q.Min, &q.Mean, &q.Max
 	}
-	if phase == 2 {
-		if flr := secondLosses(run, d); len(flr) > 0 {
+	f := together(all)
+	t.IR, t.Sent, t.FLR, t.FDV, t.FDVMax, t.IFDV = f.ir, f.sent, f.flr, f.fdv, f.fdvMost, f.ifdv
+	if f.ftd != nil {
+		t.FTDMin, t.FTD, t.FTDMax = &f.ftd.Min, &f.ftd.Mean, &f.ftd.Max
+	}
+	if t.Sent != nil && t.FLR != nil && t.LeastIR != nil && t.Step != "eir" && t.Step != "policing" { // what the sender left away did not get lost
+		least := *t.LeastIR * min(1, *t.Sent/t.Offered)
+		t.LeastIR = &least
+	}
+	if t.Phase == 2 {
+		if flr := secondLosses(runs, s, d); len(flr) > 0 {
 			avail, bad := Availability(flr)
 			t.Avail, t.Severe = &avail, &bad
 		}
 	}
 }
 
-// secondLosses are the loss ratios of a direction's intervals, from what both ends counted in each;
-// nil where one of them does not tell.
-func secondLosses(run *result.Run, d result.Direction) (out []float64) {
-	sent, got := map[int]int64{}, map[int]int64{}
+// secondLosses are the loss ratios of a direction's intervals, by the frames that both ends counted in each,
+// of all sizes together; nil where one of them does not tell.
+func secondLosses(runs []*result.Run, s Service, d result.Direction) (out []float64) {
+	sent, got := map[int]float64{}, map[int]float64{}
 	most := -1
-	for i := range run.Rows {
-		row := &run.Rows[i]
-		if row.Omitted || row.Partial {
-			continue
+	for i, part := range s.parts() {
+		if i >= len(runs) || runs[i] == nil {
+			return nil
 		}
-		for _, s := range row.Sums {
-			if s.Direction != d {
+		payload := float64(part.frame - frameOf)
+		told := false
+		for k := range runs[i].Rows {
+			row := &runs[i].Rows[k]
+			if row.Omitted || row.Partial {
 				continue
 			}
-			if s.Sender && row.End == d.Sender() {
-				sent[row.Index] = s.Bytes
+			for _, x := range row.Sums {
+				switch {
+				case x.Direction != d:
+				case x.Sender && row.End == d.Sender():
+					sent[row.Index] += float64(x.Bytes) / payload
+				case !x.Sender && row.End == d.Receiver():
+					got[row.Index] += float64(x.Bytes) / payload
+					most, told = max(most, row.Index), true
+				}
 			}
-			if !s.Sender && row.End == d.Receiver() {
-				got[row.Index] = s.Bytes
-				most = max(most, row.Index)
-			}
+		}
+		if !told {
+			return nil
 		}
 	}
 	for i := 0; i <= most; i++ {
 		if sent[i] <= 0 {
 			continue
 		}
-		out = append(out, max(0, 1-float64(got[i])/float64(sent[i])))
+		out = append(out, max(0, 1-got[i]/sent[i]))
 	}
 	return out
 }

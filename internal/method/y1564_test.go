@@ -2,6 +2,7 @@ package method
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,12 +47,12 @@ func TestActivationSteps(t *testing.T) {
 	a := Activation{Margin: 0.01}
 	s := Service{CIR: 100e6, EIR: 40e6, Policing: true, Limits: ServiceLimits{FLR: 0.01}}
 	want := []ActivationStep{
-		{"cir-25", 25e6, 24.75e6, 0},
-		{"cir-50", 50e6, 49.5e6, 0},
-		{"cir-75", 75e6, 74.25e6, 0},
-		{"cir-100", 100e6, 99e6, 0},
-		{"eir", 140e6, 99e6, 140e6},
-		{"policing", 150e6, 99e6, 141.4e6},
+		{"cir-25", 25e6, 24.75e6, 0, 0},
+		{"cir-50", 50e6, 49.5e6, 0, 0},
+		{"cir-75", 75e6, 74.25e6, 0, 0},
+		{"cir-100", 100e6, 99e6, 0, 0},
+		{"eir", 140e6, 99e6, 140e6, 0},
+		{"policing", 150e6, 99e6, 141.4e6, 0},
 	}
 	if diff := cmp.Diff(want, a.Steps(s)); diff != "" {
 		t.Error(diff)
@@ -110,5 +111,94 @@ func TestActivationOrder(t *testing.T) {
 	}
 	if last := steps[len(steps)-1]; len(last.With) != 1 || last.With[0].BlockSize != 154 || bytes <= 0 {
 		t.Errorf("%+v, %d bytes", last, bytes)
+	}
+}
+
+// Bursts are so far apart that buckets are full, and what must arrive of them is the committed part.
+func TestActivationBursts(t *testing.T) {
+	s := Service{CIR: 8e6, EIR: 4e6, Frame: 1000, CBS: 30e3, EBS: 16e3, Limits: ServiceLimits{FLR: 0.01}}
+	steps := Activation{}.Steps(s)
+	want := []ActivationStep{
+		{"cbs", 4e6, 3.96e6, 0, 30},
+		// 46 frames each 64 ms, twice what EBS needs at EIR; of them 30 are committed
+		{"ebs", 5.75e6, 5.75e6 * 30 / 46 * 0.99, 0, 46},
+	}
+	if diff := cmp.Diff(want, steps[5:]); diff != "" {
+		t.Error(diff)
+	}
+	plans := s.plans(4e6, time.Second, 30)
+	if len(plans) != 1 || plans[0].Burst != 30 || plans[0].BlockSize != 954 || plans[0].Bitrate != 3816000 {
+		t.Errorf("%+v", plans)
+	}
+	f := func(v float64) *float64 { return &v }
+	l := ServiceLimits{FLR: 0.001, FTD: 0.001, FDV: 0.001, Avail: -1}
+	for name, c := range map[string]struct {
+		step result.ActivateStep
+		want string
+	}{
+		"taken, though late": {result.ActivateStep{Step: "cbs", Offered: 4e6, Sent: f(3e6), IR: f(3e6), LeastIR: f(2.97e6), FLR: f(0), FTD: f(.02), FDV: f(.02)}, result.Pass},
+		"lost":               {result.ActivateStep{Step: "cbs", Offered: 4e6, Sent: f(4e6), IR: f(3.99e6), LeastIR: f(3.96e6), FLR: f(.0025)}, result.Fail},
+		"excess lost":        {result.ActivateStep{Step: "ebs", Offered: 6e6, Sent: f(6e6), IR: f(4e6), LeastIR: f(3.9e6), FLR: f(.33)}, result.Pass},
+		"committed lost":     {result.ActivateStep{Step: "ebs", Offered: 6e6, Sent: f(6e6), IR: f(3e6), LeastIR: f(3.9e6), FLR: f(.5)}, result.Fail},
+	} {
+		if JudgeActivation(&c.step, l, false); c.step.Conformed != c.want {
+			t.Errorf("%s: %s %v", name, c.step.Conformed, c.step.Why)
+		}
+	}
+}
+
+// A mix is a stream a size, and its figures are those of all of them.
+func TestActivationMix(t *testing.T) {
+	s := Service{Name: "m", CIR: 10e6, Frame: 500, Mix: []int{128, 128, 512, 1024}, Direction: plan.Up, Limits: ServiceLimits{FLR: 0.01, FTD: -1, FDV: 0.1, Avail: 0.99}}
+	a := Activation{Services: []Service{s, {Name: "n", CIR: 1e6, Frame: 1000, Direction: plan.Up, Limits: ServiceLimits{-1, -1, -1, -1}}}, Step: time.Second, Phase2: 2 * time.Second}
+	steps, _ := a.All()
+	last := steps[len(steps)-1]
+	if len(steps[3].With) != 2 || len(last.With) != 3 || steps[3].Plan.Probe == nil || steps[3].With[0].Probe != nil || last.With[2].Probe == nil {
+		t.Fatalf("%d and %d tests beside the first", len(steps[3].With), len(last.With))
+	}
+	// Of 128 twice as many frames come as of the others.
+	rates := map[int]float64{}
+	for _, p := range append([]plan.Plan{last.Plan}, last.With[:2]...) {
+		rates[p.BlockSize+frameOf] = float64(p.Bitrate) / float64(8*p.BlockSize)
+	}
+	if r := rates[128] / rates[512]; r < 1.99 || r > 2.01 || rates[512]/rates[1024] > 1.01 || rates[512]/rates[1024] < 0.99 {
+		t.Errorf("frames a second: %v", rates)
+	}
+	run := func(p plan.Plan, lost float64, fdv float64) *result.Run {
+		n := float64(p.Bitrate) * p.Duration.Seconds() / float64(8*p.BlockSize)
+		sent, gone := int64(n), int64(n*lost)
+		r := &result.Run{Test: result.Test{Transport: "udp"}, Sums: []result.Sum{{
+			Direction: result.Up, Sender: &result.Total{End: p.Duration.Seconds(), Bytes: sent * int64(p.BlockSize)},
+			UDP: &result.UDPStream{Loss: &result.UDPLoss{Sent: sent, Lost: gone, Ratio: lost}, Received: &result.UDPReceived{PDV: &result.Quantiles{P999: fdv, Max: 2 * fdv}}},
+		}}}
+		for i := range 2 {
+			r.Rows = append(r.Rows,
+				result.Interval{Index: i, End: result.Client, Sums: []result.IntervalSum{{Direction: result.Up, Sender: true, Bytes: sent * int64(p.BlockSize) / 2}}},
+				result.Interval{Index: i, End: result.Server, Sums: []result.IntervalSum{{Direction: result.Up, Bytes: (sent - gone) * int64(p.BlockSize) / 2}}})
+		}
+		return r
+	}
+	history := []Done{{Step: last, Run: run(last.Plan, 0.02, 0.01), With: []*result.Run{run(last.With[0], 0, 0.2), run(last.With[1], 0, 0.03), run(last.With[2], 0, 0)}}}
+	got := a.Answer(history).Steps
+	if len(got) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	m := got[0]
+	if m.FLR == nil || *m.FLR < 0.0099 || *m.FLR > 0.0101 { // half of the frames, 2 % of them
+		t.Errorf("FLR %v", m.FLR)
+	}
+	if m.Sent == nil || *m.Sent < 9.98e6 || *m.Sent > 10.001e6 || m.IR == nil || *m.IR >= *m.Sent || *m.IR < 0.99*9.98e6 {
+		t.Errorf("sent %v, received %v", *m.Sent, *m.IR)
+	}
+	if m.FDV == nil || *m.FDV != 0.2 || m.Avail == nil || *m.Avail != 1 || m.Conformed != result.Fail {
+		t.Errorf("%+v", m)
+	}
+	if got[1].Service != "n" || got[1].Conformed != result.Pass {
+		t.Errorf("%+v", got[1])
+	}
+	// A size that could not begin leaves the whole open.
+	history[0].With[1] = nil
+	if m := a.Answer(history).Steps[0]; m.IR != nil || m.Conformed == result.Pass || len(m.Why) == 0 {
+		t.Errorf("without one of the sizes: %+v", m)
 	}
 }
