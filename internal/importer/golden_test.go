@@ -238,6 +238,35 @@ func TestNTTTCP(t *testing.T) {
 	}
 }
 
+// What NTTTCP's text says of the test itself has the model's own fields, too.
+func TestNTTTCPSettings(t *testing.T) {
+	t.Parallel()
+	for name, check := range map[string]func(*result.Run) bool{
+		"14-bandwidth-limit.sender":                 func(r *result.Run) bool { return r.Test.Bitrate*int64(r.Test.Streams) == 200e6 },
+		"15-fq-rate-limit.sender":                   func(r *result.Run) bool { return r.Test.FQRate*int64(r.Test.Streams) == 200e6 && r.Test.Bitrate == 0 },
+		"08-multi-client.receiver":                  func(r *result.Run) bool { return r.NTTTCP.MultiClient && !r.NTTTCP.LastClient },
+		"08-multi-client.sender2":                   func(r *result.Run) bool { return r.NTTTCP.LastClient && !r.NTTTCP.MultiClient },
+		"04-tcp-verbose-xml-json-counters.sender":   func(r *result.Run) bool { return r.Machines.Client.Packets.Interface == "lo" },
+		"04-tcp-verbose-xml-json-counters.receiver": func(r *result.Run) bool { return r.Test.Bitrate == 0 && r.Test.FQRate == 0 && !r.Test.NoDelay },
+	} {
+		found := false
+		for _, g := range goldentest.NTTTCP(t, name+".txt") {
+			docs, err := importer.Decode(name, g.Data)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			found = true
+			if !check(docs[0].Run) {
+				t.Errorf("%s: %+v, %+v, %+v", name, docs[0].Run.Test, docs[0].Run.NTTTCP, docs[0].Run.Machines)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no recording", name)
+		}
+	}
+}
+
 // The program for Windows: tables and document of one run, each by itself.
 func TestWindows(t *testing.T) {
 	t.Parallel()

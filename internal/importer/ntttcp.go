@@ -203,6 +203,8 @@ func (f *ntttcp) run() *result.Run {
 	r.Hosts.Set(end, host)
 	f.settings(r)
 	seconds := f.streams(r)
+	n := int64(max(r.Test.Streams, 1)) // its limits are of all connections together
+	r.Test.Bitrate, r.Test.FQRate = num64(f.params["bandwidth limit (bits/sec)"])/n, num64(f.params["fq rate limit (bits/sec)"])/n
 	f.machine(r, seconds)
 	for i, bps := range f.reports {
 		const length = 0.5 // of the real-time lines
@@ -242,6 +244,8 @@ func (f *ntttcp) settings(r *result.Run) {
 		r.NTTTCP.BasePort -= len(f.threads) // it is counted up for each thread
 	}
 	r.Test.Target = p["server_address"]
+	r.Test.NoDelay = p["tcp nodelay"] == "yes"
+	r.NTTTCP.MultiClient, r.NTTTCP.LastClient = p["multiple clients"] == "yes", p["last client"] == "yes"
 }
 
 // streams makes a stream of each thread, with amounts that agree with all figures, and returns the
@@ -322,6 +326,7 @@ func (f *ntttcp) machine(r *result.Run, seconds float64) {
 	}
 	if f.isPackets {
 		p := f.packets
+		p.Interface = f.params["show packets for"]
 		if f.windows && f.retransmits != nil {
 			p.Retransmitted = *f.retransmits
 		}

@@ -163,6 +163,8 @@ func (p *ntText) setting(name, value string) {
 		f.params["run_time"] = value
 	case "test cool-down (sec)":
 		f.params["cooldown_time"] = value
+	case "bandwidth limit (bits/sec)", "fq rate limit (bits/sec)", "tcp nodelay", "multiple clients", "last client", "show packets for":
+		f.params[name] = value // as the text names them; its documents have no such parameters
 	}
 }
 
