@@ -40,4 +40,5 @@ type TCPTest struct {
 	BufferDelay *float64  `json:"buffer_delay_pct"`       // by how much that is above the baseline, percent
 	Verdict     string    `json:"framework_verdict"`      // what the figures mean, a sentence
 	Headers     int       `json:"header_bytes,omitempty"` // IP's and TCP's of each packet
+	Held        bool      `json:"held_back,omitempty"`    // a bound that somebody set (--max-rate, the server's) was reached, both directions together
 }

@@ -43,7 +43,8 @@ not be judged (fewer than four intervals), medium when rate or responsiveness di
 
 HOST runs "fullbore serve". An iperf3 server answers no probes, and sends on all connections
 from the start: then TCP's own round trips are told where this end sends, and the way back is not
-known. HOST may be "self".
+known. With --max-rate all connections send from the start, each with its share. HOST may be
+"self".
 
 Time: at most 50 s; with --quick 30 s. Traffic: as much as the path carries, at most 6 GB on a
 path of 1 Gbit/s (--quick: 4 GB), mostly two thirds of that. Bound it with --max-bytes or
@@ -108,6 +109,9 @@ func (e *env) runLoad(ctx context.Context, o *loadOptions, host string) error {
 	}
 	if o.Time == 0 {
 		o.Time = each
+	}
+	if o.maxRate > 0 {
+		o.First = o.Load.Streams // each has its share of the bound: one alone would never reach it
 	}
 	switch {
 	case o.up:

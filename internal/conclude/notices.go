@@ -199,8 +199,8 @@ func (c *conclusion) steadiness(d *direction) {
 
 // short reports runs under 30 s and runs that were still rising, with slow start's share.
 func (c *conclusion) short() {
-	if c.run.Test.Transport == "udp" {
-		return // no slow start
+	if c.run.Test.Transport == "udp" || c.run.Test.Ramped {
+		return // no slow start; or one on purpose, and its end was decided by the rate
 	}
 	var texts []string
 	var measured float64

@@ -101,6 +101,7 @@ var pathFields = []Topic{
 	{Word: "conformity", In: []string{"ActivateStep"}, Text: "\"pass\", \"fail\" or \"inconclusive\"."},
 	{Word: "whys", In: []string{"ActivateStep"}, Text: "What was not met, or is not known, one clause each."},
 	{Word: "load_way", In: []string{"LoadedWay"}, Text: "Which direction the figures are of: \"up\" from client to server, \"down\" the other."},
+	{Word: "held_back", In: []string{"TCPTest"}, Text: "A bound that somebody set was reached, both directions together: --max-rate, or the server's own. What it holds back is not the path's doing and is not judged.", Do: "Without --max-rate, or with one above twice the bottleneck's bandwidth."},
 	{Word: "test_way", In: []string{"TCPTest"}, Text: "Which direction the figures are of."},
 	{Word: "step_way", In: []string{"ActivateStep"}, Text: "Which direction the figures are of."},
 	{Word: "test_connections", In: []string{"TCPTest"}, Text: "Connections of the transfer in this direction."},

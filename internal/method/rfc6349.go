@@ -66,6 +66,9 @@ func judgeFramework(t *result.TCPTest, single bool, most float64) (text string, 
 	if single && t.WindowRatio != nil {
 		ratio = t.WindowRatio
 	}
+	if t.Held && *ratio > most {
+		return "not judged: the rate that was allowed (--max-rate, or the server's) was reached", false, false
+	}
 	lossy := t.Efficiency != nil && *t.Efficiency < 99
 	queue := t.BufferDelay != nil && *t.BufferDelay > 100
 	switch {

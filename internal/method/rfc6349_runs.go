@@ -282,6 +282,7 @@ func (f Framework) test(a *result.TCPFramework, run *result.Run, name string, d 
 		b := BufferDelay(mean, *a.RTT)
 		t.RTT, t.BufferDelay = &mean, &b
 	}
+	t.Held = heldBack(run)
 	f.refer(a, &t, i, bytes)
 	most := goodRatio
 	if both {
@@ -289,6 +290,24 @@ func (f Framework) test(a *result.TCPFramework, run *result.Run, name string, d 
 	}
 	t.Verdict, _, _ = judgeFramework(&t, !strings.HasPrefix(name, "multi"), most)
 	return t
+}
+
+// heldShare is from which share of a bound on it was reached.
+const heldShare = 0.9
+
+// heldBack reports that all directions of a run together reached a bound that somebody set.
+func heldBack(run *result.Run) bool {
+	bound := run.Test.MaxRate
+	if l := run.Test.ServerLimit; l != nil && l.BitrateBPS > 0 && (bound == 0 || l.BitrateBPS < bound) {
+		bound = l.BitrateBPS
+	}
+	sum := 0.0
+	for i := range run.Sums {
+		if g := run.Sums[i].Goodput; g != nil {
+			sum += *g
+		}
+	}
+	return bound > 0 && sum >= heldShare*float64(bound)
 }
 
 // bothRatio is goodRatio with the other direction full, too: its acknowledgements share the way.

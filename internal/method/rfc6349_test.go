@@ -73,3 +73,28 @@ func TestFrameworkVerdicts(t *testing.T) {
 		}
 	}
 }
+
+// What a bound of the user's holds back is not judged; what passes all the same is.
+func TestFrameworkHeldBack(t *testing.T) {
+	rate := func(v float64) *float64 { return &v }
+	for name, c := range map[string]struct {
+		test result.Test
+		sums []result.Sum
+		held bool
+	}{
+		"unbounded":        {result.Test{}, []result.Sum{{Goodput: rate(95e6)}}, false},
+		"below it":         {result.Test{MaxRate: 95e6}, []result.Sum{{Goodput: rate(40e6)}}, false},
+		"both together":    {result.Test{MaxRate: 95e6}, []result.Sum{{Goodput: rate(47e6)}, {Goodput: rate(48e6)}}, true},
+		"the server's own": {result.Test{MaxRate: 95e6, ServerLimit: &result.Limit{BitrateBPS: 50e6}}, []result.Sum{{Goodput: rate(49e6)}, {}}, true},
+	} {
+		if got := heldBack(&result.Run{Test: c.test, Sums: c.sums}); got != c.held {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for ratio, want := range map[float64][2]bool{2.0: {false, false}, 1.04: {true, true}} {
+		text, pass, known := judgeFramework(&result.TCPTest{Ratio: &ratio, Held: true}, false, goodRatio)
+		if pass != want[0] || known != want[1] {
+			t.Errorf("ratio %v: %s, pass %v, known %v", ratio, text, pass, known)
+		}
+	}
+}
