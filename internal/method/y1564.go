@@ -2,6 +2,7 @@ package method
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -326,12 +327,16 @@ func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase
 		}
 		measureActivation(&t, runs, s, d)
 		JudgeActivation(&t, s.Limits, a.MEF)
-		for _, run := range runs { // why nothing is known comes first
+		for _, run := range runs { // why nothing is known comes first, and once
+			why := ""
 			switch {
 			case run == nil:
-				t.Why = append([]string{"the test could not begin"}, t.Why...)
+				why = "the test could not begin"
 			case run.Err != nil:
-				t.Why = append([]string{run.Err.Text}, t.Why...)
+				why = run.Err.Text
+			}
+			if why != "" && !slices.Contains(t.Why, why) {
+				t.Why = append([]string{why}, t.Why...)
 			}
 		}
 		out = append(out, t)
