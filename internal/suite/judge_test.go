@@ -414,3 +414,23 @@ func TestUnfinished(t *testing.T) {
 		t.Errorf("%s %q", i.Result, i.Reasons)
 	}
 }
+
+// A server that trusts its client tells its own limits, and what is to be set there follows from them.
+func TestServerSettings(t *testing.T) {
+	low := &result.Facts{OS: "linux", NIC: "eth1", TCPRead: &[3]int64{4096, 131072, 200000}, TCPWrite: &[3]int64{4096, 16384, 4 << 20}, Off: []string{"gro"}}
+	rep := judged(t, trial(), world{rate: 93e6, plant: func(_ string, _ result.Direction, run *result.Run) {
+		run.Hosts.Server.Settings = low
+	}})
+	text := fmt.Sprint(rep.Acceptance.Todo)
+	if !strings.Contains(text, "{server-host A connection that fills this link needs windows of 244 KiB") || !strings.Contains(text, "Its limits are lower (tcp_rmem 195 KiB, tcp_wmem 4.00 MiB at most)") ||
+		!strings.Contains(text, "net.ipv4.tcp_rmem='4096 131072") || strings.Contains(text, "tcp_wmem='") {
+		t.Errorf("advice: %s", text)
+	}
+	said := false
+	for _, c := range find(t, rep, "A0").Checks {
+		said = said || c.Check == "offloads" && c.End == result.Server && strings.Contains(c.Text, "Offloads of eth1 of server-host are off (gro)")
+	}
+	if !said {
+		t.Errorf("the server's offloads: %+v", find(t, rep, "A0").Checks)
+	}
+}

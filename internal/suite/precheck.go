@@ -36,7 +36,8 @@ func (j *Judge) precheck(it Item) result.Item {
 	out.Flags = j.flags([]string{idleStep})
 	out.Checks = append(out.Checks, j.linkSpeeds()...)
 	out.Checks = append(out.Checks, j.mtus(it)...)
-	out.Checks = append(out.Checks, j.offloads(), j.idleness(), j.clocks(run), j.selfCheck(), peerCheck(run))
+	out.Checks = append(out.Checks, j.offloads()...)
+	out.Checks = append(out.Checks, j.idleness(), j.clocks(run), j.selfCheck(), peerCheck(run))
 	for _, c := range out.Checks {
 		out.Result = worse(out.Result, c.Result)
 		if c.Result == result.Fail || c.Result == result.Inconclusive {
@@ -143,17 +144,23 @@ func (j *Judge) pathMTU(d result.Direction) (least int) {
 	return least
 }
 
-func (j *Judge) offloads() result.Check {
-	c := result.Check{Check: "offloads", End: result.Client}
-	switch {
-	case j.Facts == nil:
-		c.Text = "The offloads of this host's card are not known."
-	case len(j.Facts.Off) > 0:
-		c.Text = fmt.Sprintf("Offloads of %s are off (%s): each packet costs this host more.", j.Facts.NIC, strings.Join(j.Facts.Off, ", "))
-	default:
-		c.Result, c.Text = result.Pass, "No offload of this host's card that matters is off."
+// offloads are those of each end that tells them; this one's always.
+func (j *Judge) offloads() (out []result.Check) {
+	for _, e := range []result.End{result.Client, result.Server} {
+		c := result.Check{Check: "offloads", End: e}
+		switch f := j.factsOf(e); {
+		case f == nil && e == result.Server:
+			continue // a server tells its settings only where it trusts
+		case f == nil:
+			c.Text = "The offloads of this host's card are not known."
+		case len(f.Off) > 0:
+			c.Text = fmt.Sprintf("Offloads of %s of %s are off (%s): each packet costs that host more.", f.NIC, j.endName(e), strings.Join(f.Off, ", "))
+		default:
+			c.Result, c.Text = result.Pass, fmt.Sprintf("No offload that matters is off at %s.", j.endName(e))
+		}
+		out = append(out, c)
 	}
-	return c
+	return out
 }
 
 // idleness: nothing else uses the processors. A run of probes has no intervals; one of small

@@ -301,18 +301,18 @@ func (j *Judge) settings(e result.End, rtt float64) result.AdviceAt {
 	if f := j.factsOf(e); f != nil && f.TCPRead != nil && f.TCPWrite != nil {
 		told := fmt.Sprintf("tcp_rmem %s, tcp_wmem %s at most", units.ByteSize(f.TCPRead[2]).IEC(), units.ByteSize(f.TCPWrite[2]).IEC())
 		if f.TCPRead[2] >= int64(l.TCPMax) && f.TCPWrite[2] >= min(int64(l.TCPMax), 4<<20) {
-			at.Text = need + "This host's limits allow that (" + told + ")."
+			at.Text = need + "Its limits allow that (" + told + ")."
 			return at
 		}
-		at.Text = need + "This host's limits are lower (" + told + "), so they are to be raised" + stay
+		at.Text = need + "Its limits are lower (" + told + "), so they are to be raised" + stay
 		at.Commands = raising(l, f)
 		return at
 	}
 	if l.ByDefault {
-		at.Text = need + "Linux' defaults allow that; whether that end kept them is not known from here (fullbore doctor there tells)."
+		at.Text = need + "Linux' defaults allow that; whether that end kept them is not known from here (fullbore doctor there tells, and so does fullbore serve --facts full)."
 		return at
 	}
-	at.Text = need + "That is more than Linux' defaults allow; that end's own limits are not known from here (fullbore doctor there tells). Where they are lower" + stay
+	at.Text = need + "That is more than Linux' defaults allow; that end's own limits are not known from here (fullbore doctor there tells, and so does fullbore serve --facts full). Where they are lower" + stay
 	at.Commands = l.Lines
 	return at
 }
@@ -331,10 +331,18 @@ func raising(l bdp.LinuxSettings, f *result.Facts) (out []string) {
 	return out
 }
 
-// factsOf are an end's settings; nil where it does not tell them.
+// factsOf are an end's settings; nil where it does not tell them (a server does to whom it trusts).
 func (j *Judge) factsOf(e result.End) *result.Facts {
-	if e == result.Client {
+	if e == result.Client && j.Facts != nil {
 		return j.Facts
+	}
+	for _, d := range j.history {
+		if d.Run == nil || d.Step.Name == SelfStep {
+			continue
+		}
+		if h := d.Run.Hosts.Of(e); h != nil && h.Settings != nil {
+			return h.Settings
+		}
 	}
 	return nil
 }
