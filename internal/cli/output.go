@@ -88,6 +88,9 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	e := out.e
 	var run *result.Run
 	var err error
+	if n := len(out.runs); n > 0 && out.hosts[n-1] == out.host && out.runs[n-1].Wire != nil && !out.runs[n-1].Wire.Extension {
+		sleep(ctx, plan.PlainPause) // an interrupt is the run's to tell
+	}
 	switch {
 	case out.o.json:
 		run, err = r.Run(ctx, p, nil) // Close prints the document
