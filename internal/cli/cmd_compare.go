@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/plan"
-	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
@@ -210,21 +208,15 @@ func (e *env) runCompare(ctx context.Context, o *compareOptions, args []string) 
 	if err := e.writeReport(o.report, rep); err != nil {
 		return err
 	}
-	switch {
-	case o.json:
-		err = jsonrender.WriteReport(e.Out, rep)
-	case o.stream:
-		err = json.NewEncoder(e.Out).Encode(map[string]any{"kind": "report", "report": rep})
-	case o.silent:
-		_, err = fmt.Fprintln(e.Out, rep.Summary)
-	default:
+	form := reportForm{json: o.json, stream: o.stream, silent: o.silent}
+	err = e.printReport(rep, form, true, func() {
 		v := e.newStageView(true, true)
 		for _, l := range screen.Wrap(screen.Clean(rep.Summary), v.width) {
 			fmt.Fprintln(e.Out, v.paint("1", l))
 		}
 		fmt.Fprintln(e.Out)
 		compareFinal(v, rep)
-	}
+	})
 	if err != nil {
 		return err
 	}

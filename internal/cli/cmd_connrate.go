@@ -17,7 +17,6 @@ import (
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
-	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/store"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -272,14 +271,7 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 	if err := e.writeReport(o.report, rep); err != nil {
 		return err
 	}
-	switch {
-	case o.json:
-		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
-			return err
-		}
-	case o.silent:
-		fmt.Fprintln(e.Out, rep.Summary)
-	default:
+	err := e.printReport(rep, reportForm{json: o.json, silent: o.silent}, true, func() {
 		v := e.newStageView(true, true)
 		fmt.Fprintln(e.Out)
 		for _, l := range screen.Wrap(screen.Clean(rep.Summary), v.width) {
@@ -291,6 +283,9 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 		for _, n := range rep.Notices {
 			v.line("note: ", n.Text)
 		}
+	})
+	if err != nil {
+		return err
 	}
 	if len(a.Steps) > 0 {
 		if err := e.keepEntry(ctx, &o.keep, store.Of(rep)); err != nil { // it has no runs, and is kept all the same

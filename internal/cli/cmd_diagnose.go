@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
 	"github.com/fullbore-net/fullbore/internal/plan"
-	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
 	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -303,19 +301,9 @@ func (e *env) closeDiagnosis(o *diagnoseOptions, view *diagnoseView, rep *result
 	if err := e.writeReport(o.report, rep); err != nil {
 		return err
 	}
-	switch {
-	case o.json:
-		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
-			return err
-		}
-	case o.stream:
-		if err := json.NewEncoder(e.Out).Encode(map[string]any{"kind": "report", "report": rep}); err != nil {
-			return err
-		}
-	case o.silent:
-		fmt.Fprintln(e.Out, rep.Summary)
-	default:
-		view.final(rep)
+	form := reportForm{json: o.json, stream: o.stream, silent: o.silent}
+	if err := e.printReport(rep, form, true, func() { view.final(rep) }); err != nil {
+		return err
 	}
 	switch {
 	case fatal != nil:

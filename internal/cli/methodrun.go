@@ -261,21 +261,9 @@ func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep 
 			return err
 		}
 	}
-	switch {
-	case o.json:
-		if err := jsonrender.WriteReport(e.Out, rep); err != nil {
-			return err
-		}
-	case o.stream:
-		if err := json.NewEncoder(e.Out).Encode(map[string]any{"kind": "report", "report": rep}); err != nil {
-			return err
-		}
-	case o.silent:
-		if told {
-			fmt.Fprintln(e.Out, rep.Summary)
-		}
-	default:
-		view.closing(rep, told, job.final)
+	form := reportForm{json: o.json, stream: o.stream, silent: o.silent}
+	if err := e.printReport(rep, form, told, func() { view.closing(rep, told, job.final) }); err != nil {
+		return err
 	}
 	if rep.Err != nil {
 		e.printError(rep.Err)
@@ -297,6 +285,25 @@ func (e *env) closeMethod(o *methodOptions, job methodJob, view *stageView, rep 
 		return &codeError{code: exitInconclusive}
 	}
 	return nil
+}
+
+// reportForm is how a report is printed; the zero value: for people.
+type reportForm struct{ json, stream, silent bool }
+
+// printReport prints a report at a command's end: a document, the last line of a stream, only the closing
+// sentence (where there is something to tell), or what people prints.
+func (e *env) printReport(rep *result.Report, form reportForm, told bool, people func()) (err error) {
+	switch {
+	case form.json:
+		return jsonrender.WriteReport(e.Out, rep)
+	case form.stream:
+		return json.NewEncoder(e.Out).Encode(map[string]any{"kind": "report", "report": rep})
+	case form.silent && told:
+		_, err = fmt.Fprintln(e.Out, rep.Summary)
+	case !form.silent:
+		people()
+	}
+	return err
 }
 
 // closing is the last screen: the sentence first, then the command's own part, then notices.

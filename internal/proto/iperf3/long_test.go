@@ -82,9 +82,9 @@ func TestLongService(t *testing.T) {
 		ts.runs = nil // a server keeps none
 		ts.mu.Unlock()
 	}
-	day(40) // what is made once is made now
+	day(20) // what is made once is made now
 	before := levelNow()
-	const tests = 200
+	const tests = 150
 	day(tests)
 	// The ends of the last tests may still be on their way.
 	var after level
@@ -96,7 +96,7 @@ func TestLongService(t *testing.T) {
 		return after.goroutines <= before.goroutines && after.descriptors <= before.descriptors
 	})
 	t.Logf("%+v, then %+v", before, after)
-	// One object that each test left would be 200 here and 10,000 after a day; the runtime's and the
+	// One object that each test left would be 150 here and 10,000 after a day; the runtime's and the
 	// testing package's own move by fewer.
 	if grown := int64(after.objects) - int64(before.objects); grown > tests {
 		t.Errorf("%d objects more than before %d tests: %+v, then %+v", grown, tests, before, after)
