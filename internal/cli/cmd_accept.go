@@ -422,7 +422,7 @@ func (a *acceptance) selfCheck(ctx context.Context, r *runner.Runner, view *stag
 	}
 	return r.Drive(ctx, runner.Drive{
 		Method: method.Once(step), Complete: func(p plan.Plan) plan.Plan {
-			p.Host, p.Port = srv.host, srv.port
+			p.Host, p.Port, p.Own = srv.host, srv.port, true
 			return p
 		},
 		Begin: view.begin, Events: events, End: view.end,
