@@ -133,11 +133,7 @@ func TestRampConfidence(t *testing.T) {
 		"both settled":            {times(7, seen(100, 0.1, 0.1)), "high"},
 		"no responsiveness known": {times(9, seen(100, 0, 0)), "medium"},
 	} {
-		var ramp []result.RampInterval
-		for _, iv := range rampRun(c.ivs...).Probes[0].Ramp {
-			ramp = append(ramp, iv)
-		}
-		if got := rampConfidence(ramp); got != c.want {
+		if got := rampConfidence(rampRun(c.ivs...).Probes[0].Ramp); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
