@@ -245,7 +245,7 @@ func lower(lost, packets float64) float64 {
 // has begun to lose regularly. Three events in a run are regular.
 func belowItsShare(c *Case, l *leg) bool {
 	one, best := l.one(), l.best()
-	if one == nil || best == nil || !one.usable() || !unqueued(c, one) || l.lossesVanish(one) {
+	if one == nil || best == nil || !one.usable() || !unqueued(c, one) || l.lossesVanish(one) || l.slowerSpared() {
 		return false
 	}
 	return one.losses().runs >= 3 && lossMatters(one) && best.rate > 2*one.rate
