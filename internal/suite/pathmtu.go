@@ -101,22 +101,12 @@ const carriedBytes = 1 << 20
 
 // carried is the largest packet in which TCP demonstrably moved payload in a direction, bytes; 0 = not known.
 func (j *Judge) carried(d result.Direction) (most int) {
-	for _, done := range j.history {
-		if done.Run == nil || done.Step.Name == SelfStep {
+	for s, t := range j.sent(d) {
+		if t.Last.MSS <= 0 || s.Receiver == nil || s.Receiver.Bytes < carriedBytes {
 			continue
 		}
-		for i := range done.Run.Streams {
-			s := &done.Run.Streams[i]
-			t := s.TCP
-			if done.Run.End != d.Sender() {
-				t = s.RemoteTCP
-			}
-			if s.Direction != d || t == nil || t.Last.MSS <= 0 || s.Receiver == nil || s.Receiver.Bytes < carriedBytes {
-				continue
-			}
-			// The kernel's MSS is without what options take.
-			most = max(most, units.TCPHeaders(j.Method.family() == 6, 0, t.Last.Timestamps).Bytes(int(t.Last.MSS), units.L3))
-		}
+		// The kernel's MSS is without what options take.
+		most = max(most, units.TCPHeaders(j.Method.family() == 6, 0, t.Last.Timestamps).Bytes(int(t.Last.MSS), units.L3))
 	}
 	return most
 }

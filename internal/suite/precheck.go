@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
@@ -121,24 +122,32 @@ func (j *Judge) linkSpeeds() (out []result.Check) {
 	return out
 }
 
-// pathMTU is the least that a sender's kernel found in a direction, bytes; 0 = not known.
-func (j *Judge) pathMTU(d result.Direction) (least int) {
-	for _, done := range j.history {
-		if done.Run == nil || done.Step.Name == SelfStep {
-			continue
-		}
-		for i := range done.Run.Streams {
-			s := &done.Run.Streams[i]
-			t := s.TCP
-			if done.Run.End != d.Sender() {
-				t = s.RemoteTCP
-			}
-			if s.Direction != d || t == nil || t.Last.PMTU <= 0 {
+// sent are the streams of a direction over the path and what their sender's kernel told of them.
+func (j *Judge) sent(d result.Direction) iter.Seq2[*result.Stream, *result.TCPSummary] {
+	return func(yield func(*result.Stream, *result.TCPSummary) bool) {
+		for _, done := range j.history {
+			if done.Run == nil || done.Step.Name == SelfStep {
 				continue
 			}
-			if m := int(t.Last.PMTU); least == 0 || m < least {
-				least = m
+			for i := range done.Run.Streams {
+				s := &done.Run.Streams[i]
+				t := s.TCP
+				if done.Run.End != d.Sender() {
+					t = s.RemoteTCP
+				}
+				if s.Direction == d && t != nil && !yield(s, t) {
+					return
+				}
 			}
+		}
+	}
+}
+
+// pathMTU is the least that a sender's kernel found in a direction, bytes; 0 = not known.
+func (j *Judge) pathMTU(d result.Direction) (least int) {
+	for _, t := range j.sent(d) {
+		if m := int(t.Last.PMTU); m > 0 && (least == 0 || m < least) {
+			least = m
 		}
 	}
 	return least
