@@ -22,10 +22,19 @@ type LoadedWay struct {
 	// Rise is how much longer than on the empty path small packets took in this direction; without
 	// probes how much longer TCP's own round trips took.
 	Rise       *Quantiles `json:"rise"`
-	Queue      *float64   `json:"queue_s"`     // depth of the standing queue: p95 of Rise
+	Queue      *float64   `json:"queue_s"`     // depth of the queue: p99 of Rise, as RFC 5481 sizes buffers
 	QueueBytes *float64   `json:"queue_bytes"` // the same at the rate on the wire, bytes of IP packets
-	Grade      string     `json:"letter"`      // of Queue; "" = not known
+	Grade      string     `json:"letter"`      // of Wait; "" = not known
 	RPM        *RPM       `json:"rpm"`         // nil = not known
+}
+
+// Wait is what a small packet waits for when the path is full, seconds: p95 of Rise; nil = not known.
+func (w *LoadedWay) Wait() *float64 {
+	if w.Rise == nil {
+		return nil
+	}
+	wait := max(w.Rise.P95, 0)
+	return &wait
 }
 
 // RPM is responsiveness as round trips per minute (M-RPM), by the means that a test of this kind

@@ -154,8 +154,8 @@ func loadFigures(rep *result.Report) map[string]*float64 {
 	for i := range rep.Load.Ways {
 		w := &rep.Load.Ways[i]
 		word := "rise_" + string(w.Direction)
-		if w.Queue != nil && (out[word] == nil || *w.Queue > *out[word]) {
-			out[word] = w.Queue
+		if wait := w.Wait(); wait != nil && (out[word] == nil || *wait > *out[word]) {
+			out[word] = wait
 		}
 		if w.RPM != nil && (out["rpm"] == nil || w.RPM.Value < *out["rpm"]) {
 			out["rpm"] = &w.RPM.Value
@@ -173,18 +173,18 @@ func fillLoad(rep *result.Report) {
 	}
 	var parts []string
 	for _, w := range l.Ways {
-		if w.Queue == nil || w.Load == "both" {
+		if w.Rise == nil || w.Load == "both" {
 			continue
 		}
-		text := fmt.Sprintf("%s longer %s", conclude.Time(*w.Queue), w.Direction)
+		text := fmt.Sprintf("%s longer %s", conclude.Time(*w.Wait()), w.Direction)
 		if w.RPM != nil {
 			text += fmt.Sprintf(" (%.0f round trips a minute, %s)", w.RPM.Value, w.RPM.Class)
 		}
 		parts = append(parts, text)
 	}
 	for _, w := range l.Ways {
-		if w.Queue != nil && w.Load == "both" && w.Queue == l.Worst {
-			parts = append(parts, fmt.Sprintf("%s longer %s with both ways full", conclude.Time(*w.Queue), w.Direction))
+		if wait := w.Wait(); wait != nil && w.Load == "both" && *wait == *l.Worst {
+			parts = append(parts, fmt.Sprintf("%s longer %s with both ways full", conclude.Time(*wait), w.Direction))
 		}
 	}
 	rep.Summary = fmt.Sprintf("Delay under load: grade %s: small packets take %s (95th percentile).", l.Grade, strings.Join(parts, ", "))

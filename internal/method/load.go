@@ -88,8 +88,8 @@ func (l Load) Answer(history []Done) *result.Load {
 		}
 	}
 	for i := range out.Ways {
-		if q := out.Ways[i].Queue; q != nil && (out.Worst == nil || *q > *out.Worst) {
-			out.Worst = q
+		if wait := out.Ways[i].Wait(); wait != nil && (out.Worst == nil || *wait > *out.Worst) {
+			out.Worst = wait
 		}
 	}
 	if out.Worst != nil {
@@ -140,8 +140,8 @@ func readLoaded(out *result.Load, d *Done) {
 		}
 		w.RPM = rpmOf(d.Run, dir, p)
 		if w.Rise != nil {
-			q := max(w.Rise.P95, 0)
-			w.Queue, w.Grade = &q, conclude.BloatGrade(q)
+			q := max(w.Rise.P99, 0)
+			w.Queue, w.Grade = &q, conclude.BloatGrade(*w.Wait())
 			if w.Rate != nil {
 				b := q * *w.Rate * wireShare(d.Run, dir) / 8
 				w.QueueBytes = &b
