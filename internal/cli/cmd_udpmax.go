@@ -284,6 +284,7 @@ func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRa
 	}
 	if a.Lower > 0 {
 		add("lower", a.Lower, "bit/s")
+		add("load", a.Load, "bit/s")
 		add("conditional", a.Conditional, "bit/s")
 		add("sent", float64(a.Sent), "")
 		add("lost", float64(a.Lost), "")

@@ -89,7 +89,7 @@ func RatePresetOf(name string) (RatePreset, bool) {
 type Trial struct {
 	Load     float64 // that was to be offered
 	Seconds  float64 // how long
-	Offered  float64 // what the sender reached
+	Offered  float64 // what the sender reached; 0 = not known
 	Received float64
 	Sent     int64 // datagrams
 	Lost     int64
@@ -285,6 +285,21 @@ func (ls loads) inconsistent(goal float64) (n int) {
 	return n
 }
 
+// offered is what of the load was sent, on average over the trials that count: a sender that was
+// not scheduled for a moment gives up what it would have sent, and proves that much less.
+func (l *loadState) offered() float64 {
+	sum, weight := 0.0, 0.0
+	for _, t := range l.trials {
+		if t.Offered > 0 && !t.Short {
+			sum, weight = sum+t.Offered*t.Seconds, weight+t.Seconds
+		}
+	}
+	if weight <= 0 {
+		return l.load
+	}
+	return math.Min(l.load, sum/weight)
+}
+
 // conditional is M-NDR's conditional throughput of a load: load·(1−q), q the loss ratio at the
 // exceed-ratio quantile of the long trials. Time that was not measured counts as lost.
 func (l *loadState) conditional(t target) float64 {
@@ -334,7 +349,8 @@ func (l *loadState) conditional(t target) float64 {
 // RateAnswer is what a search found for one goal. Rates in bit/s of payload; 0 = none.
 type RateAnswer struct {
 	Goal        RateGoal
-	Lower       float64 // greatest load that meets the goal
+	Load        float64 // greatest load that meets the goal, as it was asked for
+	Lower       float64 // what of Load was offered, on average: that much the path carried for certain
 	Upper       float64 // least that does not; 0 = none was found
 	Conditional float64 // throughput that may be counted on at Lower
 	Width       float64 // (Upper − Lower)/Upper
@@ -359,10 +375,11 @@ func (ls loads) answer(g RateGoal) RateAnswer {
 	var used target
 	for _, t := range slices.Backward(g.targets()) { // the finest first
 		lower, upper, host := ls.bounds(t)
-		if a.Lower == 0 && lower > 0 && (a.Upper == 0 || lower < a.Upper) {
-			a.Lower, used = lower, t
+		if a.Load == 0 && lower > 0 && (a.Upper == 0 || lower < a.Upper) {
+			a.Load, used = lower, t
+			a.Lower = ls.at(lower).offered()
 		}
-		if a.Upper == 0 && upper > a.Lower {
+		if a.Upper == 0 && upper > a.Load {
 			a.Upper = upper
 			if host {
 				a.HostLimited, a.Sender = upper, ls.at(upper).short()
@@ -372,8 +389,8 @@ func (ls loads) answer(g RateGoal) RateAnswer {
 	if a.Upper > 0 {
 		a.Width = (a.Upper - a.Lower) / a.Upper
 	}
-	if l := ls.at(a.Lower); l != nil {
-		a.Conditional = l.conditional(used)
+	if l := ls.at(a.Load); l != nil {
+		a.Conditional = l.conditional(used) * a.Lower / a.Load
 		for _, t := range l.trials {
 			if t.shows(g.Loss) != showsHost {
 				a.Sent, a.Lost = a.Sent+t.Sent, a.Lost+t.Lost

@@ -142,10 +142,12 @@ func linkPayload(mine []Done) (most float64) {
 func (n NDR) step(d plan.Direction, a Ask, k int) Step {
 	p := n.UDP
 	p.Transport, p.Direction, p.Streams, p.RateSet = plan.UDP, d, n.streams(), true
+	p.Steady = true
 	p.Bitrate = max(int64(a.Load/float64(n.streams())+0.5), 1)
 	p.Duration = time.Duration(a.Seconds * float64(time.Second)).Round(time.Millisecond)
-	if p.Interval > p.Duration || p.Interval == 0 {
-		p.Interval = max(min(p.Duration, time.Second), plan.MinInterval)
+	p.Interval = min(max(p.Duration/trialRows, 100*time.Millisecond), time.Second)
+	if p.Interval > p.Duration {
+		p.Interval = max(p.Duration, plan.MinInterval)
 	}
 	s := Step{
 		Name: fmt.Sprintf("%s-%d", d, k), Title: fmt.Sprintf("UDP %s at %s", d, mbits(a.Load)), Pause: a.Pause,
@@ -156,6 +158,10 @@ func (n NDR) step(d plan.Direction, a Ask, k int) Step {
 	}
 	return s
 }
+
+// trialRows is in how many rows a trial is seen: finely, so that a moment in which an end was not
+// scheduled can be told from what the path does all the time.
+const trialRows = 100
 
 func mbits(bps float64) string {
 	switch {
@@ -228,14 +234,19 @@ func TrialOf(run *result.Run, load, seconds, goal float64) (t Trial, clear bool)
 	return t, clear
 }
 
-// senderReached is the share of a rate below which a sender did not reach it (M-UDP).
-const senderReached = 0.99
+const (
+	// senderReached is the share of a rate below which a sender did not reach it (M-UDP).
+	senderReached = 0.99
+	// steadyReached is that share for a sender that gave up the rest because it was late: what it
+	// did send left at the rate, and an answer counts no more than that.
+	steadyReached = 0.95
+)
 
 func directionTrial(run *result.Run, s *result.Sum, load, seconds, goal float64) (t Trial, clear bool) {
 	t = Trial{Load: load, Seconds: seconds}
 	if s.Sender != nil {
 		t.Offered = s.Sender.Rate()
-		t.Short = t.Offered < senderReached*load
+		t.Short = t.Offered < steadyReached*load || t.Offered+givenUp(run, s) < senderReached*load
 	}
 	if s.Goodput != nil {
 		t.Received = *s.Goodput
@@ -258,6 +269,17 @@ func directionTrial(run *result.Run, s *result.Sum, load, seconds, goal float64)
 	}
 	t.Path = max(l.Lost-mergedMost**l.Socket, 0) // surely not the socket's
 	return t, t.Ratio() <= goal || float64(t.Path) > goal*float64(t.Sent)
+}
+
+// givenUp is what the senders of a direction gave up since they were late, payload bit/s.
+func givenUp(run *result.Run, s *result.Sum) (bps float64) {
+	for i := range run.Streams {
+		x := &run.Streams[i]
+		if x.Direction == s.Direction && x.UDP != nil && x.UDP.Sent != nil && s.Sender.Seconds() > 0 {
+			bps += float64(x.UDP.Sent.Unsent*int64(run.Test.BlockSize)) * 8 / s.Sender.Seconds()
+		}
+	}
+	return bps
 }
 
 // NDRAnswer is what was found in one direction.

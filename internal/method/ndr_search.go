@@ -37,7 +37,7 @@ func (s RateSearch) Answers(trials []Trial) []RateAnswer {
 	for _, g := range s.Goals {
 		a := p.loads.answer(g)
 		a.Seconds = p.spent
-		a.AtMax = a.Upper == 0 && a.Lower >= math.Floor(s.Max)
+		a.AtMax = a.Upper == 0 && a.Load >= math.Floor(s.Max)
 		a.Irregular = !p.settled(g)
 		out = append(out, a)
 	}

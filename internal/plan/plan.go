@@ -186,6 +186,9 @@ type Plan struct {
 	Pacing         Pacing  `json:"pacing,omitempty"`
 	Offload        Offload `json:"offload,omitempty"`
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
+	// Steady: what an end could not send in time, because it was not scheduled, is given up and
+	// counted instead of made up in a burst: no datagram is lost for that its sender was late.
+	Steady bool `json:"steady,omitempty"`
 	Probe          *Probe  `json:"probe,omitempty"`
 	Steer          *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
 	Ramp           *Ramp   `json:"ramp,omitempty"`  // TCP: the streams begin one after the other

@@ -335,6 +335,10 @@ func (e *Engine) paceInKernel(bps int64) bool {
 	return true
 }
 
+// pacedSlice is how long a paced sender works at a time: the least that Linux grants, since it
+// sleeps nearly always and is to be on time.
+const pacedSlice = 100 * time.Microsecond
+
 // pin binds the calling goroutine's thread to the CPU of worker i and, for paced
 // flows, makes its sleeps exact. It returns what undoes that at the end. A thread that
 // cannot be given back as it was ends with its goroutine; the process's first thread
@@ -346,12 +350,13 @@ func (e *Engine) pin(i int, paced bool) (unpin func()) {
 	}
 	if paced {
 		_ = osnet.SetTimerSlack(1)
+		_ = osnet.SetSlice(pacedSlice)
 	}
 	return func() {
 		if len(e.cfg.Affinity) > 0 && osnet.SetAffinity(nil) != nil {
 			return
 		}
-		if paced && osnet.SetTimerSlack(0) != nil {
+		if paced && (osnet.SetTimerSlack(0) != nil || osnet.SetSlice(0) != nil) {
 			return
 		}
 		runtime.UnlockOSThread()

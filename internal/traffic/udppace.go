@@ -13,9 +13,10 @@ const (
 	quantumFrugal = int64(500 * time.Microsecond)
 	quantumCoarse = int64(time.Millisecond)
 
-	// giveUp is how late a datagram may be sent (or its own gap, if that is longer); what is
-	// due longer is unsent.
-	giveUp = int64(100 * time.Millisecond)
+	// giveUp is how late a datagram may be sent; what is due longer is unsent. Of a steady
+	// sender it is steadyMost: so much of what it sends a queue must hold at once.
+	giveUp     = int64(100 * time.Millisecond)
+	steadyMost = int64(2 * time.Millisecond)
 	// stallFrom is from which lateness on a burst counts as a stall of this end.
 	stallFrom = int64(time.Millisecond)
 	// catchUpSpan is how much time's datagrams leave together while a stall is made up.
@@ -41,6 +42,8 @@ type bursts struct {
 	anchored bool
 	// patient makes up for all that is late, however late.
 	patient bool
+	// giveUp is how late a datagram may be sent, ns (or its own gap, if that is longer).
+	giveUp int64
 
 	rate    int64 // payload bit/s; 0 = not paced
 	planned int64 // datagrams a burst
@@ -122,8 +125,9 @@ func (p *bursts) allow(now int64) (n, wait int64) {
 		return p.open, 0
 	}
 	due := p.due()
-	if now-due > giveUp && !p.patient {
-		if most := max(giveUp, p.timeOf(p.planned)); now-due > most {
+	late := now - due
+	if late > p.giveUp && !p.patient {
+		if most := max(p.giveUp, p.timeOf(p.planned)); late > most {
 			p.skip(now - most)
 			due = p.due()
 		}
@@ -134,6 +138,7 @@ func (p *bursts) allow(now int64) (n, wait int64) {
 		return 0, at - now
 	}
 	p.begin(due, at, now)
+	p.late = late // of the first that was due, given up or not
 	return p.open, 0
 }
 
@@ -166,9 +171,10 @@ func (p *bursts) begin(due, at, now int64) {
 }
 
 // makeUp is how far apart bursts are while what is late is made up: at 1.25 times the rate
-// or, by a sender that gives nothing up, at twice the rate.
+// or, by a sender that gives nothing up, or that must not be late again at once since it gives up
+// so soon, at twice the rate.
 func (p *bursts) makeUp(gap int64) int64 {
-	if p.patient {
+	if p.patient || p.giveUp <= steadyMost {
 		return gap / 2
 	}
 	return gap * 4 / 5

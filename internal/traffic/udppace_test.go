@@ -48,7 +48,7 @@ func (s *sim) until(end int64) {
 }
 
 func schedule(rate int64, size int) *bursts {
-	return &bursts{size: int64(size), quantum: quantum, full: 1, slots: 1, late: -1}
+	return &bursts{size: int64(size), quantum: quantum, full: 1, slots: 1, late: -1, giveUp: giveUp}
 }
 
 // With timers that are exact the number of datagrams is what the rate makes of the time,
@@ -299,6 +299,34 @@ func TestUnsent(t *testing.T) {
 	}
 	if p.unsent < 199 || p.unsent > 201 {
 		t.Errorf("gave up %d, want 200", p.unsent)
+	}
+}
+
+// A steady sender gives up what a stall kept it from sending: no burst follows, and what was lost of
+// the time is counted.
+func TestSteady(t *testing.T) {
+	const rate, size = 60_000_000, 1200 // one each 160 µs
+	p := schedule(rate, size)
+	p.giveUp = steadyMost
+	p.set(rate, 0)
+	s := &sim{p: p}
+	s.until(int64(time.Second))
+	before := s.sent
+	s.now += int64(10 * time.Millisecond)
+	if n, _ := p.allow(s.now); n != 1 || p.takeLate() < int64(9*time.Millisecond) {
+		t.Errorf("%d datagrams left at once, or the stall was not seen", n)
+	}
+	s.until(s.now + int64(10*time.Millisecond))
+	// 10 ms hold 62.5; of the stall at most two milliseconds', 12.5, are made up.
+	if got := s.sent - before; got < 62 || got > 76 {
+		t.Errorf("%d datagrams in the 10 ms after a stall of 10 ms, want 62 to 76", got)
+	}
+	s.until(2 * int64(time.Second))
+	if total := s.sent + p.unsent; total < 12499 || total > 12501 {
+		t.Errorf("sent %d and gave up %d, want 12500 together", s.sent, p.unsent)
+	}
+	if p.unsent < 48 || p.unsent > 63 {
+		t.Errorf("gave up %d of the 62 of the stall", p.unsent)
 	}
 }
 

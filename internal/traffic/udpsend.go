@@ -46,6 +46,10 @@ func newUDPSender(e *Engine, slot, senders int64) *udpSender {
 	u.pace = bursts{
 		size: int64(e.cfg.BlockSize), burst: int64(e.cfg.Burst), quantum: e.quantum(),
 		full: 1, slot: slot, slots: senders, late: -1, patient: e.cfg.UDP.Iperf3,
+		giveUp: giveUp,
+	}
+	if e.cfg.UDP.Steady {
+		u.pace.giveUp = steadyMost
 	}
 	switch {
 	case !e.thin():

@@ -102,6 +102,7 @@ func (c pathCase) truth() (least, most float64) {
 type row struct {
 	pathCase
 	lower, upper, width float64
+	load                float64 // what was asked of the sender at the lower bound
 	trials, voids       int
 	seconds             float64
 	flags               []string
@@ -111,6 +112,10 @@ type row struct {
 
 // near is what the figures of a paced sender and of a link in software may be off by, beside the width.
 const near = 0.003
+
+// pauses is the share of the time that a sender may have been kept from sending: the lower bound is
+// what it sent.
+const pauses = 0.05
 
 // fault says what is wrong with an answer.
 func (r *row) fault() string {
@@ -128,8 +133,10 @@ func (r *row) fault() string {
 		return "flagged " + strings.Join(r.flags, ", ")
 	case r.lower <= 0 || r.upper <= 0:
 		return "there are no two bounds"
-	case r.width > p.Goals[0].Width+1e-9:
-		return fmt.Sprintf("the width is %.2f %%", 100*r.width)
+	case (r.upper-r.load)/r.upper > p.Goals[0].Width+1e-9:
+		return fmt.Sprintf("the loads lie %.2f %% apart", 100*(r.upper-r.load)/r.upper)
+	case r.lower < r.load*(1-pauses):
+		return fmt.Sprintf("the sender paused for %.1f %% of the time", 100*(1-r.lower/r.load))
 	case r.lower > most*(1+near):
 		return fmt.Sprintf("the lower bound is %.2f %% above the truth", 100*(r.lower/most-1))
 	case r.upper < least*(1-near):
@@ -197,26 +204,31 @@ token bucket on a router, towards the client; *host* a receiver with 2 %% of a p
 answer must be that the host, not the path, was the limit.
 
 Rates are Mbit/s of payload. The truth is an interval: from the path's rate to that plus what its queue keeps of a trial of %s.
-An answer is right when its bounds, at most %.0f %% apart, meet the truth, with %.1f %% for the sender's and the link's clocks.
+An answer is right when its bounds meet the truth, with %.1f %% for the sender's and the link's clocks, and the loads that were
+asked for are at most %.0f %% apart. The lower bound is what the sender really offered: what it could not send in time, because it
+was not scheduled, it gives up (*paused*), since made up in a burst it would be lost in a short queue.
 Seconds are of the search, pauses included; void plays (the machine was late) are repeated and do not count.
 
 %s **%d of %d searches are right; %d could not be played; the longest took %.0f s, all together %s.**
 
-| path | seed | truth | lower | upper | width | inside? | trials | s | void plays |
-|---|--:|--:|--:|--:|--:|---|--:|--:|--:|
-`, preset, p.Goals[0].Trial, 100*p.Goals[0].Width, 100*near, where, inside, len(rows)-unfit, unfit, most, took.Round(time.Second))
+| path | seed | truth | lower | upper | width | paused | inside? | trials | s | void plays |
+|---|--:|--:|--:|--:|--:|--:|---|--:|--:|--:|
+`, preset, p.Goals[0].Trial, 100*near, 100*p.Goals[0].Width, where, inside, len(rows)-unfit, unfit, most, took.Round(time.Second))
 	for i := range rows {
 		r := &rows[i]
 		least, most := r.truth()
-		truth, width := mbits(least)+" … "+mbits(most), "–"
+		truth, width, paused := mbits(least)+" … "+mbits(most), "–", "–"
 		if r.kind == kindHost {
 			truth = "> " + mbits(float64(r.most))
 		}
 		if r.width > 0 {
 			width = fmt.Sprintf("%.2f %%", 100*r.width)
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %d | %.0f | %d |\n",
-			r.kind, r.seed, truth, mbits(r.lower), mbits(r.upper), width, r.inside(), r.trials, r.seconds, r.voids)
+		if r.load > 0 {
+			paused = fmt.Sprintf("%.2f %%", 100*(1-r.lower/r.load))
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %d | %.0f | %d |\n",
+			r.kind, r.seed, truth, mbits(r.lower), mbits(r.upper), width, paused, r.inside(), r.trials, r.seconds, r.voids)
 	}
 	return b.String()
 }

@@ -138,6 +138,8 @@ func (r *row) read(stdout string) {
 			r.lower = v.Value
 		case "upper":
 			r.upper = v.Value
+		case "load":
+			r.load = v.Value
 		case "width":
 			r.width = v.Value
 		case "trials":

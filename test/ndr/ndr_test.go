@@ -58,16 +58,18 @@ func TestFault(t *testing.T) {
 		row  row
 		want string
 	}{
-		"inside":             {row{pathCase: link, lower: 48.6e6, upper: 49.4e6, width: 0.016}, ""},
-		"in the queue":       {row{pathCase: link, lower: 49.15e6, upper: 49.9e6, width: 0.015}, ""},
-		"above":              {row{pathCase: link, lower: 49.5e6, upper: 50e6, width: 0.01}, "above the truth"},
-		"below":              {row{pathCase: link, lower: 48e6, upper: 48.5e6, width: 0.01}, "below the truth"},
-		"too wide":           {row{pathCase: link, lower: 48e6, upper: 50e6, width: 0.04}, "the width"},
-		"one bound":          {row{pathCase: link, lower: 48e6}, "no two bounds"},
-		"flagged":            {row{pathCase: link, lower: 48.6e6, upper: 49.4e6, flags: []string{"irregular"}}, "flagged irregular"},
-		"a host in its way":  {row{pathCase: link, lower: 48.6e6, upper: 49.4e6, flags: limited}, "taken for a host's"},
+		"inside":             {row{pathCase: link, load: 48.6e6, lower: 48.6e6, upper: 49.4e6, width: 0.016}, ""},
+		"in the queue":       {row{pathCase: link, load: 49.15e6, lower: 49.15e6, upper: 49.9e6, width: 0.015}, ""},
+		"above":              {row{pathCase: link, load: 49.5e6, lower: 49.5e6, upper: 50e6, width: 0.01}, "above the truth"},
+		"below":              {row{pathCase: link, load: 48e6, lower: 48e6, upper: 48.5e6, width: 0.01}, "below the truth"},
+		"too wide":           {row{pathCase: link, load: 48e6, lower: 48e6, upper: 50e6, width: 0.04}, "apart"},
+		"pauses":             {row{pathCase: link, load: 49.4e6, lower: 46e6, upper: 49.9e6}, "paused"},
+		"paused a little":    {row{pathCase: link, load: 48.9e6, lower: 48.2e6, upper: 49.4e6, width: 0.024}, ""},
+		"one bound":          {row{pathCase: link, load: 48e6, lower: 48e6}, "no two bounds"},
+		"flagged":            {row{pathCase: link, load: 48.6e6, lower: 48.6e6, upper: 49.4e6, flags: []string{"irregular"}}, "flagged irregular"},
+		"a host in its way":  {row{pathCase: link, load: 48.6e6, lower: 48.6e6, upper: 49.4e6, flags: limited}, "taken for a host's"},
 		"told apart":         {row{pathCase: host, flags: limited}, ""},
-		"host taken as path": {row{pathCase: host, lower: 20e6, upper: 21e6}, "taken for the path's"},
+		"host taken as path": {row{pathCase: host, load: 20e6, lower: 20e6, upper: 21e6}, "taken for the path's"},
 	} {
 		got := c.row.fault()
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -79,14 +81,14 @@ func TestFault(t *testing.T) {
 func TestPage(t *testing.T) {
 	r := row{pathCase: pathCase{kind: kindLink, seed: 3, rate: 50e6, queue: 25_000, size: 1372}}
 	r.read(`{"findings": [{"name": "loss-free-rate", "direction": "up", "values": [{"name": "lower", "value": 48.6e6, "unit": "bit/s"},
-		{"name": "upper", "value": 49.4e6, "unit": "bit/s"}, {"name": "width", "value": 0.0162, "unit": "ratio"}, {"name": "trials", "value": 19, "unit": ""},
+		{"name": "load", "value": 48.7e6, "unit": "bit/s"}, {"name": "upper", "value": 49.4e6, "unit": "bit/s"}, {"name": "width", "value": 0.0162, "unit": "ratio"}, {"name": "trials", "value": 19, "unit": ""},
 		{"name": "time", "value": 26.4, "unit": "s"}], "summary": "Up."}]}`)
 	bad := row{pathCase: r.pathCase}
 	bad.read("nothing")
 	rows := []row{r, bad, {pathCase: r.pathCase, unfit: true}}
 	got := page(rows, 90*time.Second, "Here.")
 	for _, want := range []string{
-		"| link | 3 | 49.00 … 49.20 | 48.60 | 49.40 | 1.62 % | yes | 19 | 26 | 0 |", "**no**: one finding was expected", "| unfit |",
+		"| link | 3 | 49.00 … 49.20 | 48.60 | 49.40 | 1.62 % | 0.21 % | yes | 19 | 26 | 0 |", "**no**: one finding was expected", "| unfit |",
 		"Here. **1 of 2 searches are right; 1 could not be played; the longest took 26 s, all together 1m30s.**",
 	} {
 		if !strings.Contains(got, want) {

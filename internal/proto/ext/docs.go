@@ -49,6 +49,8 @@ type ClientHello struct {
 	// plan.Pacing.
 	Offload plan.Offload `json:"offload,omitempty"`
 	Pacing  plan.Pacing  `json:"pacing,omitempty"`
+	// Steady is plan.Steady: what the server sends late it gives up.
+	Steady bool `json:"steady,omitempty"`
 	// Interval is the time between the server's live reports, s, where less than a second is
 	// wanted.
 	Interval float64 `json:"interval_s,omitempty"`

@@ -35,6 +35,7 @@ func (t *session) planDatagrams() {
 		if o := t.hello.Pacing; o == plan.PacingFrugal || o == plan.PacingPrecise {
 			p.Pacing = o
 		}
+		p.Steady = t.hello.Steady
 	}
 }
 
@@ -92,7 +93,7 @@ func (t *session) udpConfig() traffic.UDPConfig {
 	}
 	return traffic.UDPConfig{
 		Wide: t.plan.Counters64, Nonce: nonceOf(t.hello.Has(ext.FeatureUDP), t.nonce, t.plan.BlockSize),
-		Pacing: t.plan.Pacing, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
+		Pacing: t.plan.Pacing, Steady: t.plan.Steady, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
 		Iperf3: t.s.Plain,
 	}
 }
@@ -139,7 +140,7 @@ func (r *clientRun) udpConfig() traffic.UDPConfig {
 		offload = plan.OffloadOn
 	}
 	return traffic.UDPConfig{
-		Wide: r.wideCounters(), Nonce: r.nonce(), Pacing: r.p.Pacing, Offload: offload,
+		Wide: r.wideCounters(), Nonce: r.nonce(), Pacing: r.p.Pacing, Steady: r.p.Steady, Offload: offload,
 		Drain: roundTrips(r.conn, 4), Window: r.p.Window, Iperf3: r.c.Plain,
 	}
 }
