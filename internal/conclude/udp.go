@@ -114,7 +114,22 @@ func senderShort(run *result.Run, d *direction) (short bool, share float64) {
 		return false, 1
 	}
 	share = got / float64(want)
+	if run.Test.Steady {
+		return share < SteadyReached || share+givenUp(run, d, want) < nearlyAll, share
+	}
 	return share < nearlyAll, share
+}
+
+// SteadyReached is the share of a rate that a steady sender must have offered: what it gave up, since
+// it was late, left gaps, but what it did send left at the rate.
+const SteadyReached = 0.95
+
+// givenUp is the share of the target that the sender gave up because it was late.
+func givenUp(run *result.Run, d *direction, target int64) float64 {
+	if unsent, _ := notSent(d); d.sum.Sender != nil && d.sum.Sender.Seconds() > 0 {
+		return float64(unsent*int64(run.Test.BlockSize)) * 8 / d.sum.Sender.Seconds() / float64(target)
+	}
+	return 0
 }
 
 // notSent is what the sending end gave up or was refused.
@@ -267,7 +282,9 @@ func (c *conclusion) senderNotice(d *direction) {
 	if !short && unsent+refused == 0 {
 		return
 	}
-	c.flag(FlagSenderLimited)
+	if short || refused > 0 || !c.run.Test.Steady {
+		c.flag(FlagSenderLimited)
+	}
 	var why []string
 	if unsent > 0 {
 		why = append(why, grouped(unsent)+" datagrams were given up because it was late")

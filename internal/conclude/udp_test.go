@@ -78,6 +78,14 @@ func udpCases() map[string]sample.Test {
 	add("sender-nearly", sample.NewUDP(), func(t *sample.Test) {
 		t.Account = func(_ result.Direction, u *result.UDPStream) { u.Sent.Unsent = 3 }
 	})
+	steady := func(t *sample.Test, rate float64, unsent int64) {
+		t.Rates = sample.Flat(rate, 10)
+		t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Steady = true }
+		t.Account = func(_ result.Direction, u *result.UDPStream) { u.Sent.Unsent = unsent }
+	}
+	add("steady-late", sample.NewUDP(), func(t *sample.Test) { steady(t, 97e6, 2590) })
+	add("steady-too-late", sample.NewUDP(), func(t *sample.Test) { steady(t, 94e6, 5180) })
+	add("steady-slow", sample.NewUDP(), func(t *sample.Test) { steady(t, 97e6, 100) })
 	add("jitter-climbs", sample.NewUDP(), func(t *sample.Test) {
 		for i := range t.Rates {
 			t.PDV = append(t.PDV, 0.002*float64(i+1))
@@ -126,6 +134,9 @@ func TestUDPNoticesAndFlags(t *testing.T) {
 		"udp-lost-at-the-host":          {"loss", nil, nil},
 		"udp-sender-short":              {"sender-limited", []string{"pacing-coarse", "sender-limited"}, []string{"sender_limited"}},
 		"udp-sender-nearly":             {"set-rate", []string{"sender-limited"}, []string{"sender_limited"}},
+		"udp-steady-late":               {"set-rate", []string{"sender-limited"}, nil},
+		"udp-steady-too-late":           {"sender-limited", []string{"sender-limited"}, []string{"sender_limited"}},
+		"udp-steady-slow":               {"sender-limited", []string{"sender-limited"}, []string{"sender_limited"}},
 		"udp-jitter-climbs":             {"set-rate", []string{"jitter-climbs"}, nil},
 		"udp-uncut-user-stamps":         {"set-rate", []string{"offload-uncut", "stamps-user"}, nil},
 		"udp-above-link":                {"loss", []string{"rate-above-link"}, nil},

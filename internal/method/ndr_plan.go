@@ -234,19 +234,16 @@ func TrialOf(run *result.Run, load, seconds, goal float64) (t Trial, clear bool)
 	return t, clear
 }
 
-const (
-	// senderReached is the share of a rate below which a sender did not reach it (M-UDP).
-	senderReached = 0.99
-	// steadyReached is that share for a sender that gave up the rest because it was late: what it
-	// did send left at the rate, and an answer counts no more than that.
-	steadyReached = 0.95
-)
+// senderReached is the share of a rate below which a sender did not reach it (M-UDP). One that gave
+// up the rest because it was late needs conclude.SteadyReached only: an answer counts no more than
+// what was offered.
+const senderReached = 0.99
 
 func directionTrial(run *result.Run, s *result.Sum, load, seconds, goal float64) (t Trial, clear bool) {
 	t = Trial{Load: load, Seconds: seconds}
 	if s.Sender != nil {
 		t.Offered = s.Sender.Rate()
-		t.Short = t.Offered < steadyReached*load || t.Offered+givenUp(run, s) < senderReached*load
+		t.Short = t.Offered < conclude.SteadyReached*load || t.Offered+givenUp(run, s) < senderReached*load
 	}
 	if s.Goodput != nil {
 		t.Received = *s.Goodput

@@ -188,11 +188,11 @@ type Plan struct {
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
 	// Steady: what an end could not send in time, because it was not scheduled, is given up and
 	// counted instead of made up in a burst: no datagram is lost for that its sender was late.
-	Steady bool `json:"steady,omitempty"`
-	Probe          *Probe  `json:"probe,omitempty"`
-	Steer          *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
-	Ramp           *Ramp   `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
-	Swap           *Swap   `json:"swap,omitempty"`  // TCP: client and server exchange their roles
+	Steady bool   `json:"steady,omitempty"`
+	Probe  *Probe `json:"probe,omitempty"`
+	Steer  *Steer `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
+	Ramp   *Ramp  `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
+	Swap   *Swap  `json:"swap,omitempty"`  // TCP: client and server exchange their roles
 	// NTTTCP is set exactly when Protocol is "ntttcp".
 	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
@@ -427,7 +427,7 @@ func (p Plan) Test() result.Test {
 		Transport: string(p.Transport), MPTCP: p.MPTCP, Direction: string(p.Direction), Streams: p.Streams,
 		Target: p.Host, Port: p.Port, Duration: p.Duration.Seconds(), Bytes: p.Bytes, Blocks: p.Blocks,
 		Omit: p.Omit.Seconds(), Interval: p.Interval.Seconds(), BlockSize: p.BlockSize, Bitrate: p.Bitrate,
-		Burst: p.Burst, FQRate: p.FQRate, Window: int(p.Window), MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS,
+		Burst: p.Burst, Steady: p.Steady, FQRate: p.FQRate, Window: int(p.Window), MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS,
 		FlowLabel: p.FlowLabel, Congestion: p.Congestion, ZeroCopy: p.Send == SendZeroCopy,
 		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
 		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,

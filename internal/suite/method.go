@@ -288,7 +288,7 @@ func (m Method) volume(it Item) int64 {
 // counts of who lost them are exact.
 func (m Method) full(it Item, d result.Direction, round int) method.Step {
 	p := plan.Plan{Transport: plan.UDP, Direction: plan.Direction(d), Streams: 1, RateSet: true, BlockSize: m.payload(it), DontFragment: true}
-	p.Bitrate = m.fullRate(it)
+	p.Bitrate, p.Steady = m.fullRate(it), true
 	s := m.named(it, d, round, "loss, duplicates and order of a full link", p)
 	s.Plan.Omit = 0 // each datagram counts
 	s.Volume = int64(float64(p.Bitrate) / 8 * it.Time.Seconds())
