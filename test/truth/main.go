@@ -34,6 +34,7 @@ type options struct {
 	jobs                      int    // scenarios at the same time
 	keep                      string // folder for what the clients of fit plays printed
 	judge                     string // folder of kept plays to judge again
+	earlier                   string // programs whose plays count, too
 	table                     bool   // write the table and play nothing
 }
 
@@ -48,6 +49,7 @@ func main() {
 	flag.IntVar(&o.jobs, "jobs", 1, "scenarios that are played at the same time: two cores that nobody else uses bear two")
 	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
 	flag.StringVar(&o.judge, "judge", "", "folder of kept plays of diagnoses (-keep): judge them by the rules of this tree, instead of playing them again")
+	flag.StringVar(&o.earlier, "earlier", "", "earlier programs whose plays in the state count, too: COMMIT=FILE, separated by commas")
 	flag.BoolVar(&o.table, "table", false, "only write the table from what is known")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -67,7 +69,7 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	if o.fullbore, err = filepath.Abs(o.fullbore); err != nil {
 		return err
 	}
-	s, err := openState(o.state, o.fullbore)
+	s, err := openState(o.state, o.fullbore, o.earlier)
 	if err != nil {
 		return err
 	}
@@ -165,6 +167,9 @@ func keep(folder, key string, e *entry, o lab.Outcome) error {
 	for _, p := range o.Plays {
 		if len(p.Void) > 0 || p.Client.Stdout == "" {
 			continue
+		}
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
 		}
 		f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%s-%d.json.gz", key, e.Right+e.Wrong)))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
@@ -31,6 +32,8 @@ type entry struct {
 	Seconds float64  `json:"seconds"` // of all rounds, voids included
 	Bytes   int64    `json:"bytes"`   // that came to the link in all of them
 	Date    string   `json:"date"`
+	// earlier is the commit of an earlier program that was played; "" = it was the present one.
+	earlier string
 }
 
 func (e *entry) rounds() int         { return e.Right + e.Wrong + e.Unfit }
@@ -123,20 +126,36 @@ func said(s *lab.Scenario, doc string) string {
 
 // state is what is known of all scenarios, kept in a file.
 type state struct {
-	file    string
-	program []byte // hash
-	entries map[string]*entry
+	file     string
+	programs []playedBy // the present one first
+	entries  map[string]*entry
 }
 
-// openState reads what is known; a file that is not there knows nothing.
-func openState(file, fullbore string) (*state, error) {
+// playedBy is a program whose plays count.
+type playedBy struct {
+	hash   []byte
+	commit string // "" = the present one
+}
+
+// openState reads what is known; a file that is not there knows nothing. earlier are programs whose
+// plays count, too, as COMMIT=FILE separated by commas.
+func openState(file, fullbore, earlier string) (*state, error) {
 	s := &state{file: file, entries: map[string]*entry{}}
-	program, err := os.ReadFile(fullbore)
-	if err != nil {
+	if err := s.addProgram("", fullbore); err != nil {
 		return nil, err
 	}
-	h := sha256.Sum256(program)
-	s.program = h[:]
+	for word := range strings.SplitSeq(earlier, ",") {
+		commit, name, ok := strings.Cut(word, "=")
+		if word == "" {
+			continue
+		}
+		if !ok || commit == "" {
+			return nil, fmt.Errorf("-earlier %s: want COMMIT=FILE", word)
+		}
+		if err := s.addProgram(commit, name); err != nil {
+			return nil, err
+		}
+	}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -150,21 +169,46 @@ func openState(file, fullbore string) (*state, error) {
 	return s, nil
 }
 
+func (s *state) addProgram(commit, name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	h := sha256.Sum256(data)
+	s.programs = append(s.programs, playedBy{hash: h[:], commit: commit})
+	return nil
+}
+
 // prepare finds a scenario's entry, or makes a new one when it or the program changed.
 func (s *state) prepare(f file) error {
-	h := sha256.New()
-	h.Write(s.program)
-	for _, name := range []string{f.path, f.scenario.Facts} {
-		if err := hashInto(h.Write, name); err != nil {
+	var fresh string
+	for _, p := range s.programs {
+		hash, err := f.hash(p)
+		if err != nil {
 			return err
 		}
+		if fresh == "" {
+			fresh = hash
+		}
+		if e := s.entries[f.key]; e != nil && e.Hash == hash {
+			e.Name, e.earlier = f.scenario.Name, p.commit
+			return nil
+		}
 	}
-	hash := hex.EncodeToString(h.Sum(nil))[:16]
-	if e := s.entries[f.key]; e == nil || e.Hash != hash {
-		s.entries[f.key] = &entry{Hash: hash}
-	}
-	s.entries[f.key].Name = f.scenario.Name
+	s.entries[f.key] = &entry{Hash: fresh, Name: f.scenario.Name}
 	return nil
+}
+
+// hash is of a program, the scenario and its facts.
+func (f file) hash(p playedBy) (string, error) {
+	h := sha256.New()
+	h.Write(p.hash)
+	for _, name := range []string{f.path, f.scenario.Facts} {
+		if err := hashInto(h.Write, name); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
 // hashInto adds a file, or all files of a folder; "" is none.

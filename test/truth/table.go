@@ -100,6 +100,9 @@ func page(all []file, s *state, where string) string {
 	if n := sum(all, s).again; n > 0 {
 		fmt.Fprintf(&b, "\nOf them, %d plays of diagnoses were made by an earlier program and judged again by this one's rules from what they measured.\n", n)
 	}
+	if n, commits := earlier(all, s); n > 0 {
+		fmt.Fprintf(&b, "\nOf them, %d plays were made by programs of earlier commits (%s): the last column names each.\n", n, strings.Join(commits, ", "))
+	}
 	b.WriteString(confusion(all, s))
 	byFamily := map[string][]file{}
 	for _, f := range all {
@@ -113,23 +116,37 @@ func page(all []file, s *state, where string) string {
 	return b.String()
 }
 
+// earlier counts the plays of earlier programs, and names their commits.
+func earlier(all []file, s *state) (plays int, commits []string) {
+	for _, f := range all {
+		if e := s.of(f); e.earlier != "" && e.rounds() > 0 {
+			plays += e.Right + e.Wrong
+			if !slices.Contains(commits, e.earlier) {
+				commits = append(commits, e.earlier)
+			}
+		}
+	}
+	slices.Sort(commits)
+	return plays, commits
+}
+
 // section is the table of a family.
 func section(name string, files []file, s *state) string {
 	if len(files) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n### %s\n\n| scenario | | verdict | right | wrong | unfit | void | s | date |\n|---|---|---|--:|--:|--:|--:|--:|---|\n", name)
+	fmt.Fprintf(&b, "\n### %s\n\n| scenario | | verdict | right | wrong | unfit | void | s | date | program |\n|---|---|---|--:|--:|--:|--:|--:|---|---|\n", name)
 	for _, f := range files {
 		e := s.of(f)
 		code, _ := expected(f.scenario)
 		link := fmt.Sprintf("[%s](../%s)", strings.TrimPrefix(f.scenario.Name, "diagnose, "), f.path)
 		if e.rounds() == 0 {
-			fmt.Fprintf(&b, "| %s | not played | %s | | | | | | |\n", link, code)
+			fmt.Fprintf(&b, "| %s | not played | %s | | | | | | | |\n", link, code)
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d | %d | %.0f | %s |\n",
-			link, e.verdict(f.key), code, e.Right, e.Wrong, e.Unfit, e.Voids, e.Seconds/float64(e.rounds()), e.Date)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d | %d | %.0f | %s | %s |\n",
+			link, e.verdict(f.key), code, e.Right, e.Wrong, e.Unfit, e.Voids, e.Seconds/float64(e.rounds()), e.Date, e.earlier)
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ func folder(t *testing.T) (dir string, all []file, s *state) {
 
 func reopen(t *testing.T, dir string, all []file) *state {
 	t.Helper()
-	s, err := openState(filepath.Join(dir, "state.json"), filepath.Join(dir, "program"))
+	s, err := openState(filepath.Join(dir, "state.json"), filepath.Join(dir, "program"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +94,26 @@ func TestResume(t *testing.T) {
 	same("a scenario changed", 0, 1, 0)
 	write(t, filepath.Join(dir, "program"), "program 2")
 	same("the program changed", 0, 0, 0)
+	// An earlier program's plays count where it is named, and the table says so.
+	write(t, filepath.Join(dir, "before"), "program 1")
+	if _, err := openState(filepath.Join(dir, "state.json"), filepath.Join(dir, "program"), "before"); err == nil {
+		t.Error("an earlier program without a commit was taken")
+	}
+	s, err := openState(filepath.Join(dir, "state.json"), filepath.Join(dir, "program"), "abc1234="+filepath.Join(dir, "before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range all {
+		if err := s.prepare(f); err != nil {
+			t.Fatal(err)
+		}
+		if want := i == 1; (s.of(f).rounds() == 1) != want { // the others changed
+			t.Errorf("rounds of %s: %d", f.key, s.of(f).rounds())
+		}
+	}
+	if text := page(all, s, "Commit x."); !strings.Contains(text, "Of them, 1 plays were made by programs of earlier commits (abc1234)") || !strings.Contains(text, " abc1234 |") {
+		t.Error(text)
+	}
 }
 
 // TestPage: the table has the wrong answer where it belongs, all families, and the sum.
