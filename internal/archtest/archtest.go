@@ -17,6 +17,7 @@ var Rooms = []Room{
 	{"result", 0, nil, nil, "the public model: std only, so that anybody can import it"},
 	{"internal/units", 0, nil, nil, "spelling of sizes, rates, durations: std only"},
 	{"internal/stats", 0, nil, nil, "formulas: pure"},
+	{"internal/pause", 0, nil, nil, "the wait that a context may end: std only"},
 	{"internal/bdp", 0, []string{"internal/units"}, nil, "window and layer arithmetic: pure; prints with units"},
 	{"internal/datagram", 1, nil, nil, "what a UDP datagram carries and how arrivals are counted: pure, no sockets"},
 	{"internal/delay", 1, nil, nil, "jitter, delay variation, clock offset from time stamps: pure, no clocks"},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/result"
@@ -248,7 +249,7 @@ func (e *env) runTest(ctx context.Context, o *testOptions, args []string, given 
 	}
 	var errs []error
 	for i := range steps {
-		if i > 0 && !sleep(ctx, o.pause) {
+		if i > 0 && !pause.For(ctx, o.pause) {
 			break
 		}
 		errs = append(errs, e.testHost(ctx, hosts[i], steps[i], o, want, out)...)
@@ -299,7 +300,7 @@ func (e *env) testHost(ctx context.Context, host string, steps []testStep, o *te
 		return t.errs
 	}
 	for i := range steps {
-		if steps[i].first && i > 0 && !sleep(ctx, o.pause) {
+		if steps[i].first && i > 0 && !pause.For(ctx, o.pause) {
 			break
 		}
 		if !t.one(ctx, &steps[i]) {
@@ -400,16 +401,4 @@ func worst(errs []error) error {
 		}
 	}
 	return out
-}
-
-// sleep waits d or until ctx ends; it reports whether the time was full.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 // light are measuring commands that move too little to need a budget, with the reason.
 var light = map[string]string{
-	"delay":    "small packets at even times: its --time and --spacing are the budget",
 	"mtu":      "single packets",
 	"compare":  "stored runs; --ab is bounded by its flags",
 	"connrate": "half a kilobyte for each connection: --max-connections is the budget",

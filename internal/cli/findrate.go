@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/runner"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -115,7 +116,7 @@ func (e *env) findRate(ctx context.Context, r *runner.Runner, p *plan.Plan, know
 		}
 		say(fmt.Sprintf("finding a rate: %s, %s", rateWords(p, search.next), lossWords(run)))
 		more = search.add(t)
-		if more && !run.Wire.Extension && !sleep(ctx, 200*time.Millisecond) { // an iperf3 needs a moment before it listens again
+		if more && !run.Wire.Extension && !pause.For(ctx, 200*time.Millisecond) { // an iperf3 needs a moment before it listens again
 			return nil, context.Cause(ctx)
 		}
 	}

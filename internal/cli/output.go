@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/csv"
 	"github.com/fullbore-net/fullbore/internal/render/json"
@@ -59,6 +60,7 @@ type output struct {
 	rounds   []result.Rounds // what came of them
 	seed     *int64          // of their order
 	notices  []result.Notice // about the whole
+	summary  string          // the sentence, where a command makes it itself; "" = the runs or the rounds say it
 }
 
 // newOutput checks what can be checked before anything is sent. keep may be nil.
@@ -89,7 +91,7 @@ func (out *output) measure(ctx context.Context, r *runner.Runner, p plan.Plan) (
 	var run *result.Run
 	var err error
 	if n := len(out.runs); n > 0 && out.hosts[n-1] == out.host && out.runs[n-1].Wire != nil && !out.runs[n-1].Wire.Extension {
-		sleep(ctx, plan.PlainPause) // an interrupt is the run's to tell
+		pause.For(ctx, plan.PlainPause) // an interrupt is the run's to tell
 	}
 	switch {
 	case out.o.json:

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/jsonstream"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
@@ -206,7 +208,7 @@ func (s *soaking) hello(ctx context.Context, r *runner.Runner) (extension bool, 
 		return false, err
 	}
 	ext := run.Wire != nil && run.Wire.Extension
-	if !ext && !sleep(ctx, plan.PlainPause) {
+	if !ext && !pause.For(ctx, plan.PlainPause) {
 		return false, context.Cause(ctx)
 	}
 	return ext, nil
@@ -406,6 +408,9 @@ func soakFinal(v *stageView, rep *result.Report) {
 		if i.ID != "expect" {
 			v.line(screen.Left(strings.ToUpper(i.Result), 13), strings.Join(i.Reasons, "; "))
 		}
+	}
+	if text := conclude.SoakHost(s.Machine); text != "" {
+		v.line("this host: ", text)
 	}
 	if s.Record != "" {
 		v.line("record: ", s.Record)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -48,14 +49,14 @@ func (t *hostTest) inRounds(ctx context.Context, steps []testStep) {
 	before, m := t.o.roundsOf(steps, seed)
 	out.say(roundsHead(&t.o.rounds, t.host, m, seed))
 	for _, s := range before {
-		if !t.one(ctx, s) || !sleep(ctx, t.o.pause) {
+		if !t.one(ctx, s) || !pause.For(ctx, t.o.pause) {
 			return
 		}
 	}
 	var history []method.Done
 	for {
 		next, more := m.Next(history)
-		if !more || next.Pause > 0 && !sleep(ctx, next.Pause) {
+		if !more || next.Pause > 0 && !pause.For(ctx, next.Pause) {
 			break
 		}
 		step := stepNamed(steps, next.Name)
@@ -340,7 +341,10 @@ func roundsSentence(rs []result.Rounds, runs []*result.Run) string {
 
 // sentence is what several runs say together.
 func (out *output) sentence() string {
-	if len(out.rounds) > 0 {
+	switch {
+	case out.summary != "":
+		return out.summary
+	case len(out.rounds) > 0:
 		return roundsSentence(out.rounds, out.runs)
 	}
 	return out.together(out.runs)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/delay"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -81,20 +82,11 @@ func Run(ctx context.Context, o Options) result.ConnRateStep {
 				<-places
 			}()
 		}
-		pause(ctx, min(time.Duration(float64(time.Second)/o.Rate), 2*time.Millisecond))
+		pause.For(ctx, min(time.Duration(float64(time.Second)/o.Rate), 2*time.Millisecond))
 	}
 	span := time.Since(start)
 	wait.Wait()
 	return c.step(o.Rate, span, tried)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // counter is what the connections of a step share.

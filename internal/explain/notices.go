@@ -2,7 +2,7 @@ package explain
 
 // notices are the codes of notices.
 var notices = []Topic{
-	{Word: "budget-used", Text: "The payload that --max-bytes allows has been moved: further stages of the diagnosis were left out, and what they would have decided is open.", Do: "A larger budget, or --quick."},
+	{Word: "budget-used", Text: "The payload that --max-bytes allows has been moved: what was still to come was left out, and what it would have decided is open.", Do: "A larger budget, or --quick where a command has it."},
 	{Word: "swapped-unfit", Text: "The document of --swapped is no acceptance of the same link, so the roles' exchange was not compared.", Do: "Make it at the other end, towards this one, with the same --link: fullbore accept HOST --link RATE --json."},
 	{Word: "progress-unsaved", Text: "What an acceptance had measured could not be written to the file of --resume: after a break it would be measured again."},
 	{

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/fullbore-net/fullbore/internal/method"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
@@ -54,11 +54,11 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 		if d.Begin != nil {
 			d.Begin(step)
 		}
-		pause := step.Pause
+		wait := step.Pause
 		if n := len(out.History); n > 0 && !extendedRun(out.History[n-1].Run) {
-			pause = max(pause, plan.PlainPause)
+			wait = max(wait, plan.PlainPause)
 		}
-		if !rest(ctx, pause) {
+		if !pause.For(ctx, wait) {
 			out.Err = causeOf(ctx)
 			return out
 		}
@@ -73,18 +73,18 @@ func (r *Runner) Drive(ctx context.Context, d Drive) Outcome {
 			}
 			return p
 		}
-		wait := r.beside(ctx, step, complete)
+		others := r.beside(ctx, step, complete)
 		run, err := r.Run(ctx, complete(step.Plan), d.Events)
-		done := method.Done{Step: step, Run: run, Err: result.AsError(err), With: wait()}
+		done := method.Done{Step: step, Run: run, Err: result.AsError(err), With: others()}
 		for _, w := range done.With {
 			if w != nil {
 				w.Label = step.Name
-				out.Moved += moved(w)
+				out.Moved += Moved(w)
 			}
 		}
 		if run != nil {
 			run.Label = step.Name
-			out.Moved += moved(run)
+			out.Moved += Moved(run)
 		}
 		out.History = append(out.History, done)
 		if d.End != nil {
@@ -115,10 +115,16 @@ func (r *Runner) beside(ctx context.Context, step method.Step, complete func(pla
 
 func extendedRun(run *result.Run) bool { return run != nil && run.Wire != nil && run.Wire.Extension }
 
-// moved is the payload of a run with its warm-up, in each direction as its sender counted it, or
+// Moved is the payload of a run with its warm-up, in each direction as its sender counted it, or
 // its receiver where that is all that is known. The sums are of the measured part alone, the rows
-// of everything.
-func moved(run *result.Run) (bytes int64) {
+// of everything. Of a run that is made of probes it is theirs and their answers'.
+func Moved(run *result.Run) (bytes int64) {
+	if run.Test.ProbeOnly && len(run.Sums) == 0 {
+		for i := range run.Probes {
+			bytes += probed(&run.Probes[i])
+		}
+		return bytes
+	}
 	for _, s := range run.Sums {
 		measured := int64(0)
 		if s.Sender != nil {
@@ -144,19 +150,17 @@ func moved(run *result.Run) (bytes int64) {
 	return bytes
 }
 
-// rest waits; false when ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
+// probed is what probes of one kind moved.
+func probed(p *result.Probes) (bytes int64) {
+	if len(p.MTU) == 0 {
+		return int64(p.Size) * (p.Sent + p.Answered)
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+	for i := range p.MTU {
+		for _, t := range p.MTU[i].Trials {
+			bytes += int64(t.Size)
+		}
 	}
+	return bytes
 }
 
 func causeOf(ctx context.Context) *result.Error { return result.AsError(context.Cause(ctx)) }

@@ -55,14 +55,15 @@ type way struct {
 
 // figures add up a time.
 type figures struct {
-	rates       Rates
-	levels      []Rates // by step, for availability
+	levels      []Rates // by step
 	measured    float64
 	bytes       int64
 	packets     *int64
 	lost        *int64
 	retransmits *int64
 	pdv         *delay.Histogram
+	over        bool     // nothing of weight comes any more: see seal
+	p99         *float64 // of pdv, when it is over
 }
 
 func (f *figures) add(s *Second) {
@@ -76,15 +77,40 @@ func (f *figures) add(s *Second) {
 		return
 	}
 	rate := result.Rate(s.Bytes, s.Cover)
-	f.rates.Add(rate)
 	for len(f.levels) <= s.Level {
 		f.levels = append(f.levels, Rates{})
 	}
 	f.levels[s.Level].Add(rate)
 }
 
+// rates are those of all steps together.
+func (f *figures) rates() *Rates {
+	if len(f.levels) == 1 {
+		return &f.levels[0]
+	}
+	all := &Rates{}
+	for i := range f.levels {
+		all.Merge(&f.levels[i])
+	}
+	return all
+}
+
+// seal makes figures small that are over: hours add up, and memory must not.
+func (f *figures) seal() {
+	f.over = true
+	if f.pdv != nil {
+		if q := f.pdv.Quantiles(); q != nil {
+			f.p99 = &q.P99
+		}
+		f.pdv = nil
+	}
+	for i := range f.levels {
+		f.levels[i].pack()
+	}
+}
+
 func (f *figures) addPDV(p *PDVPart) {
-	if p == nil || p.N <= 0 {
+	if p == nil || p.N <= 0 || f.over {
 		return
 	}
 	if f.pdv == nil {
@@ -102,6 +128,22 @@ type series struct {
 	bytes []float64
 	cover []float64
 	level []uint8
+}
+
+// newSeries has the room for a soak of so many seconds from the beginning: what grew meanwhile would look like
+// a leak, by which the soak is judged.
+func newSeries(asked float64) series {
+	n := int(min(max(asked, 0)+1, MaxSeries))
+	return series{step: 1, bytes: room(n, 1.0), cover: room(n, 1.0), level: room(n, uint8(1))}
+}
+
+// room is a slice without values that has place for n. The system gives memory only when something is written.
+func room[T any](n int, v T) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = v
+	}
+	return s[:0]
 }
 
 func (s *series) add(x *Second) {
@@ -144,7 +186,7 @@ func (s *series) rate(i int) float64 {
 
 // machine adds up what is known of this host.
 type machine struct {
-	samples   []Machine // one of each keep that were seen
+	samples   []sample // one of each keep that were seen
 	keep      int64
 	seen      int64
 	cpu       mean
@@ -153,6 +195,28 @@ type machine struct {
 	maxMHz    *int
 	throttles [2]*int64 // first, last
 	hours     []machineHour
+}
+
+// sample is what of a Machine is looked at again; NaN = not known.
+type sample struct {
+	t, throttled, mhz, memory, throttles float64
+}
+
+func sampleOf(x *Machine) sample {
+	s := sample{t: x.T, throttled: math.NaN(), mhz: math.NaN(), memory: math.NaN(), throttles: math.NaN()}
+	if x.Throttled != nil {
+		s.throttled = *x.Throttled
+	}
+	if x.MHz != nil {
+		s.mhz = float64(*x.MHz)
+	}
+	if x.Memory != nil {
+		s.memory = float64(*x.Memory)
+	}
+	if x.Throttles != nil {
+		s.throttles = float64(*x.Throttles)
+	}
+	return s
 }
 
 type machineHour struct {
@@ -249,7 +313,7 @@ func (b *Book) directions() (out []result.Direction) {
 func (b *Book) way(d result.Direction) *way {
 	w := b.ways[d]
 	if w == nil {
-		w = &way{dir: d, basis: map[string]float64{}}
+		w = &way{dir: d, basis: map[string]float64{}, series: newSeries(b.Head.Asked)}
 		b.ways[d] = w
 	}
 	return w
@@ -261,13 +325,16 @@ func hour(t float64) int { return int(min(max(t, 0)/3600, 1e6)) }
 func (w *way) hour(t float64) *figures {
 	h := hour(t)
 	for len(w.hours) <= h {
+		if n := len(w.hours); n > 1 { // of the last one a second may still come
+			w.hours[n-2].seal()
+		}
 		w.hours = append(w.hours, figures{})
 	}
 	return &w.hours[h]
 }
 
 func (b *Book) second(s *Second) {
-	if s.T < 0 || s.T > 1<<40 || s.Level < 0 || s.Level > math.MaxUint8 {
+	if s.T < 0 || s.T > 1<<40 || s.Level < 0 || s.Level > math.MaxUint8 || !one(s.Direction) {
 		return
 	}
 	w := b.way(s.Direction)
@@ -296,7 +363,13 @@ func (b *Book) Usual(d result.Direction, level int) (bps float64, ok bool) {
 	return w.quick[level], w.quick[level] > 0
 }
 
+// one reports that d is a direction, and not a mistake in a file.
+func one(d result.Direction) bool { return d == result.Up || d == result.Down }
+
 func (b *Book) total(t *Total) {
+	if !one(t.Direction) {
+		return
+	}
 	w := b.way(t.Direction)
 	for _, f := range []*figures{&w.figs, w.hour(t.T)} {
 		add(&f.packets, t.Packets)
@@ -357,8 +430,11 @@ const maxSamples = 10000
 
 func (m *machine) sample(x *Machine) {
 	m.keep = max(m.keep, 1)
+	if m.samples == nil {
+		m.samples = room(maxSamples+1, sample{t: 1})
+	}
 	if m.seen%m.keep == 0 {
-		m.samples = append(m.samples, *x)
+		m.samples = append(m.samples, sampleOf(x))
 	}
 	m.seen++
 	if len(m.samples) > maxSamples {
@@ -373,8 +449,8 @@ func (m *machine) sample(x *Machine) {
 // memory are the samples' memory.
 func (m *machine) memory() (out []float64) {
 	for i := range m.samples {
-		if v := m.samples[i].Memory; v != nil {
-			out = append(out, float64(*v))
+		if v := m.samples[i].memory; !math.IsNaN(v) {
+			out = append(out, v)
 		}
 	}
 	return out

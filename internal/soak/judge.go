@@ -139,17 +139,18 @@ func figuresResult(d result.Direction, f *figures, refs []float64) result.SoakFi
 	out := result.SoakFigures{
 		Direction: d, Measured: round(f.measured, 1e3), Bytes: f.bytes, Packets: f.packets, Lost: f.lost, Retransmits: f.retransmits,
 	}
+	rates := f.rates()
 	for _, q := range []struct {
 		into **float64
 		q    float64
 	}{{&out.Median, 0.5}, {&out.P1, 0.01}, {&out.P5, 0.05}} {
-		if v, ok := f.rates.Quantile(q.q); ok {
+		if v, ok := rates.Quantile(q.q); ok {
 			v = math.Round(v)
 			*q.into = &v
 		}
 	}
-	if f.rates.N() > 0 {
-		least, most := math.Round(f.rates.min), math.Round(f.rates.max)
+	if rates.N() > 0 {
+		least, most := math.Round(rates.min), math.Round(rates.max)
 		out.Min, out.Max = &least, &most
 	}
 	good, all := 0.0, int64(0)
@@ -163,6 +164,7 @@ func figuresResult(d result.Direction, f *figures, refs []float64) result.SoakFi
 		a := good / float64(all)
 		out.Availability = &a
 	}
+	out.PDV = f.p99
 	if f.pdv != nil {
 		if q := f.pdv.Quantiles(); q != nil {
 			out.PDV = &q.P99

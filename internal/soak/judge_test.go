@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,11 +108,44 @@ func TestShiftBack(t *testing.T) {
 	}
 }
 
-// A steady path of a day passes, whatever its noise.
+// heap is what lives on it, bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A steady path of a day passes, whatever its noise; and what is kept of it takes no more memory in the
+// evening than in the morning, or the program would fail its own rule.
 func TestSteadyDay(t *testing.T) {
 	n := noisy(0.02)
-	b := made(86400, func(int) float64 { return n(940e6) })
+	b := NewBook(head(plan.Plan{Direction: plan.Down}, 86400))
+	varied := PDVPart{N: 1000, Min: 1e-5, P50: 1e-4, P95: 2e-4, P99: 3e-4, P999: 4e-4, Max: 5e-4}
+	rss, mhz, busy := int64(31e6), 3400, 0.4
+	morning := int64(0)
+	for at := range 86400 {
+		s := Second{Direction: result.Down, T: int64(at), Cover: 1, Bytes: int64(n(940e6) / 8), Basis: ByReceiver}
+		if at%60 == 0 {
+			s.PDV = &varied
+		}
+		b.Add(Line{Second: &s})
+		if at%10 == 9 {
+			b.Add(Line{Machine: &Machine{T: float64(at + 1), Memory: &rss, MHz: &mhz, CPU: &busy, Busiest: &busy}})
+		}
+		if at == 8640 {
+			morning = heap()
+		}
+	}
+	if grown := heap() - morning; grown > 512<<10 {
+		t.Errorf("%d kB more from the first tenth of the day to its end", grown>>10)
+	}
 	s := b.Result()
+	for i, h := range s.Hours {
+		if p := h.Ways[0].PDV; p == nil || math.Abs(*p-3e-4) > 1e-5 || h.Ways[0].Median == nil || math.Abs(*h.Ways[0].Median-940e6) > 4e6 {
+			t.Errorf("hour %d: %+v", i, h.Ways[0])
+		}
+	}
 	w := s.Ways[0]
 	if len(w.Shifts) != 0 || w.Late != nil || w.Period != nil || len(s.Hours) != 24 || len(w.Rates) != 86400 || w.Step != 1 {
 		t.Errorf("shifts %+v, late %+v, period %+v, %d hours, %d values each %v s", w.Shifts, w.Late, w.Period, len(s.Hours), len(w.Rates), w.Step)
@@ -194,6 +228,36 @@ func TestSeriesIsBounded(t *testing.T) {
 	w := s.Ways[0]
 	if len(w.Rates) > MaxSeries || w.Step != 8 || *w.Rates[len(w.Rates)-1] != 1e9 || len(s.Hours) != 112 || *w.Figures.Min != 1e9 {
 		t.Errorf("%d values each %v s, %d hours", len(w.Rates), w.Step, len(s.Hours))
+	}
+}
+
+// Packed rates say the same, and can be added to.
+func TestPackedRates(t *testing.T) {
+	var loose, packed Rates
+	n := noisy(0.3)
+	for i := range 1000 {
+		v := max(n(1e9), 0)
+		loose.Add(v)
+		packed.Add(v)
+		if i%100 == 50 {
+			packed.pack()
+		}
+	}
+	packed.pack()
+	for _, q := range []float64{0, 0.01, 0.05, 0.5, 0.9, 1} {
+		a, _ := loose.Quantile(q)
+		if b, ok := packed.Quantile(q); !ok || a != b {
+			t.Errorf("quantile %v: %v and %v", q, a, b)
+		}
+	}
+	if a, b := loose.AtLeast(9e8), packed.AtLeast(9e8); a != b || a == 0 || a == 1 {
+		t.Errorf("share: %v and %v", a, b)
+	}
+	var both Rates
+	both.Merge(&loose)
+	both.Merge(&packed)
+	if both.N() != 2000 {
+		t.Errorf("%d in both", both.N())
 	}
 }
 

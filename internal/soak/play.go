@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -200,7 +201,7 @@ func (t *play) tests(ctx context.Context) (out Played) {
 	for {
 		_, left := t.step()
 		if t.broken && left < leastTest { // nothing to begin any more, but the outage lasts to the end
-			t.sleep(ctx, left)
+			pause.For(ctx, left)
 			t.locked(t.silence)
 			return out
 		}
@@ -241,13 +242,13 @@ func (t *play) tests(ctx context.Context) (out Played) {
 			return out
 		}
 		if x.length() <= time.Second { // it did not come to anything
-			if !t.sleep(ctx, retry) {
+			if !pause.For(ctx, retry) {
 				out.Err = result.AsError(context.Cause(ctx))
 				return out
 			}
 			retry = min(2*retry, retryMost)
 		} else if !t.Extension {
-			t.sleep(ctx, plan.PlainPause)
+			pause.For(ctx, plan.PlainPause)
 		}
 	}
 }
@@ -303,18 +304,6 @@ func (t *play) step() (level int, left time.Duration) {
 		most = min(most, t.MaxTest)
 	}
 	return level, min(left, most)
-}
-
-// sleep waits; false when ctx ended first.
-func (t *play) sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // planOf is the plan of one test.

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -24,8 +25,15 @@ type cell struct {
 // value is empty.
 type Rates struct {
 	cells    map[int32]cell
+	packed   []place // in the place of cells where nothing more is expected
 	n        int64
 	min, max float64
+}
+
+// place is a class with what is in it.
+type place struct {
+	class int32
+	cell
 }
 
 func rateClass(bps float64) int32 {
@@ -41,6 +49,10 @@ func (h *Rates) Add(bps float64) { h.add(rateClass(bps), cell{1, bps}, bps, bps)
 func (h *Rates) add(class int32, c cell, least, most float64) {
 	if h.cells == nil {
 		h.cells = map[int32]cell{}
+		for _, p := range h.packed {
+			h.cells[p.class] = p.cell
+		}
+		h.packed = nil
 	}
 	if h.n == 0 {
 		h.min, h.max = least, most
@@ -53,10 +65,26 @@ func (h *Rates) add(class int32, c cell, least, most float64) {
 
 // Merge adds all of o.
 func (h *Rates) Merge(o *Rates) {
-	for class, c := range o.cells {
-		h.add(class, c, o.min, o.max)
+	for _, p := range o.places() {
+		h.add(p.class, p.cell, o.min, o.max)
 	}
 }
+
+// places are the classes that hold something, in order.
+func (h *Rates) places() []place {
+	if h.packed != nil {
+		return h.packed
+	}
+	out := make([]place, 0, len(h.cells))
+	for class, c := range h.cells {
+		out = append(out, place{class, c})
+	}
+	slices.SortFunc(out, func(a, b place) int { return cmp.Compare(a.class, b.class) })
+	return out
+}
+
+// pack makes h as small as it can be; it may still be added to.
+func (h *Rates) pack() { h.packed, h.cells = h.places(), nil }
 
 // N is how many rates were counted.
 func (h *Rates) N() int64 { return h.n }
@@ -66,14 +94,8 @@ func (h *Rates) Quantile(q float64) (bps float64, ok bool) {
 	if h.n == 0 {
 		return 0, false
 	}
-	classes := make([]int32, 0, len(h.cells))
-	for c := range h.cells {
-		classes = append(classes, c)
-	}
-	slices.Sort(classes)
 	below := int64(0)
-	for _, class := range classes {
-		c := h.cells[class]
+	for _, c := range h.places() {
 		if below += c.n; float64(below) >= q*float64(h.n) {
 			return min(max(c.sum/float64(c.n), h.min), h.max), true
 		}
@@ -87,7 +109,7 @@ func (h *Rates) AtLeast(bps float64) float64 {
 		return 0
 	}
 	n := int64(0)
-	for _, c := range h.cells {
+	for _, c := range h.places() {
 		if c.sum/float64(c.n) >= bps {
 			n += c.n
 		}

@@ -58,16 +58,19 @@ func (m *machine) cause(at float64) string {
 	for i := range m.samples {
 		x := &m.samples[i]
 		side := 0
-		if x.T > at {
+		if x.t > at {
 			side = 1
 		}
-		if x.Throttled != nil {
-			quota[side] = append(quota[side], *x.Throttled)
+		if !math.IsNaN(x.throttled) {
+			quota[side] = append(quota[side], x.throttled)
 		}
-		if x.MHz != nil {
-			mhz[side] = append(mhz[side], float64(*x.MHz))
+		if !math.IsNaN(x.mhz) {
+			mhz[side] = append(mhz[side], x.mhz)
 		}
-		count(&slowed[side], x.Throttles)
+		if !math.IsNaN(x.throttles) {
+			n := int64(x.throttles)
+			count(&slowed[side], &n)
+		}
 	}
 	before, ok1 := stats.Mean(quota[0])
 	after, ok2 := stats.Mean(quota[1])

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fullbore-net/fullbore/internal/conclude/sample"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -244,7 +245,7 @@ func TestReports(t *testing.T) {
 		look(t, b, axe, page("compare-hostile"), "compare-hostile", false)
 	})
 	t.Run("soak", func(t *testing.T) {
-		fullbore(t, "show", document(t, "soak", aDay(), nil), "--report", page("soak"))
+		fullbore(t, "show", document(t, "soak", sample.SoakOfADay(), nil), "--report", page("soak"))
 		look(t, b, axe, page("soak"), "soak", false)
 	})
 	t.Run("test", func(t *testing.T) {

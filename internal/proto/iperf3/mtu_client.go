@@ -65,7 +65,7 @@ func (r *clientRun) newMTU(ctx context.Context) (*mtuWork, error) {
 		return nil, optionError(err)
 	}
 	w.p = probe.NewMTUProber(probe.MTUConfig{
-		Conn: pc, Test: id, Nonce: nonce, Overhead: w.overhead, Now: osnet.Monotonic, Told: func() int {
+		Conn: pc, Test: id, Nonce: nonce, Overhead: w.overhead, Now: osnet.Monotonic, Most: r.p.MaxBytes, Told: func() int {
 			n, err := conn.PathMTU()
 			if err != nil || link == 0 || n >= link {
 				return 0
@@ -156,7 +156,7 @@ func (w *mtuWork) figures(remote *probe.Counts) ([]*result.Probes, []result.Noti
 			f.BlackHole = &hole
 		}
 	}
-	return []*result.Probes{out}, nil
+	return []*result.Probes{out}, w.p.Notices()
 }
 
 func (w *mtuWork) close() { w.p.Close() }

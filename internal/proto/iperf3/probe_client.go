@@ -256,6 +256,10 @@ func (r *clientRun) newLane(ctx context.Context, d time.Duration, lane int) (*ec
 	if !r.wantsOnlyProbes() {
 		o.LocalPort, o.Window, o.FQRate = 0, 0, 0 // those are the streams'
 	}
+	most := int64(0) // of probes beside a load: the budget is the load's
+	if r.wantsOnlyProbes() {
+		most = r.p.MaxBytes
+	}
 	kind, name, spacing, class := "", profileName(pr), pr.Spacing, uint8(0)
 	if lane > 0 {
 		o.TOS = pr.Classes[lane-1]
@@ -279,7 +283,7 @@ func (r *clientRun) newLane(ctx context.Context, d time.Duration, lane int) (*ec
 	}
 	p, err := probe.New(probe.Config{
 		Heard: heard,
-		Conn:  pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d,
+		Conn:  pc, Test: id, Nonce: nonce, Profile: name, Spacing: spacing, Size: pr.Size, Duration: d, Most: most,
 		Kind: kind, Class: class, Lane: uint8(lane),
 		Now: osnet.Monotonic, SameHost: mark != "" && mark == r.hello.SameHost && !r.c.forgetHost, Report: r.reportProbes,
 		Kept: r.kept(),

@@ -34,7 +34,7 @@ func (w *pingWork) run(ctx context.Context) error {
 	pr := r.p.Probe
 	r.reportProbes(r.connects.Result(pr.Profile)) // so that it comes before the round trips
 	trips, err := probe.NewTrips(probe.TripConfig{
-		Profile: pr.Profile, Size: pr.Size, Duration: r.p.Duration, Now: osnet.Monotonic, Patience: r.to.Answer, Report: r.reportProbes,
+		Profile: pr.Profile, Size: pr.Size, Duration: r.p.Duration, Most: r.p.MaxBytes, Now: osnet.Monotonic, Patience: r.to.Answer, Report: r.reportProbes,
 	})
 	if err != nil {
 		return &result.Error{Code: "plan", Text: err.Error()}
@@ -96,10 +96,10 @@ func (w *pingWork) figures(*probe.Counts) ([]*result.Probes, []result.Notice) {
 	if c := w.r.connects; c != nil {
 		out = append(out, c.Result(w.r.p.Probe.Profile))
 	}
-	if w.trips != nil {
-		out = append(out, w.trips.Result())
+	if w.trips == nil {
+		return out, nil
 	}
-	return out, nil
+	return append(out, w.trips.Result()), w.trips.Notices()
 }
 
 func (w *pingWork) close() {}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -26,6 +27,8 @@ type MTUConfig struct {
 	// Overhead is what IP and UDP add to a payload: 28 or 48 bytes.
 	Overhead int
 	Now      func() int64 // ns, monotonic
+	// Most is how many bytes of packets both ends together may send; 0 = as many as it takes.
+	Most int64
 	// Told is the MTU that this host's system has learned for the path, 0 = none; nil = it does not
 	// tell.
 	Told func() int
@@ -49,6 +52,8 @@ type MTUProber struct {
 	trip     time.Duration // longest round trip so far
 	sent     int64
 	answered int64
+	moved    int64 // bytes of packets
+	spent    bool  // Most ended a search
 }
 
 // mtuAnswer is one datagram that came back.
@@ -113,8 +118,16 @@ func (p *MTUProber) Reach(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// Notices say what is to be known beside what was found.
+func (p *MTUProber) Notices() []result.Notice {
+	if !p.spent {
+		return nil
+	}
+	return []result.Notice{budgetUsed(p.c.Most)}
+}
+
 // Search plays s: packets up, or with down those that the other end sends. It returns what was
-// tried, also with an error, which is ctx's cause.
+// tried, also with an error, which is ctx's cause, or where Most ended it.
 func (p *MTUProber) Search(ctx context.Context, s MTUSearch, down bool) ([]result.MTUTrial, error) {
 	var history []result.MTUTrial
 	sizes := map[uint32]int{} // which of history a number is
@@ -123,6 +136,11 @@ func (p *MTUProber) Search(ctx context.Context, s MTUSearch, down bool) ([]resul
 		if !more {
 			return history, nil
 		}
+		if p.c.Most > 0 && p.moved+int64(size) > p.c.Most {
+			p.spent = true
+			return history, nil
+		}
+		p.moved += int64(size)
 		sizes[p.seq+1] = len(history)
 		history = append(history, result.MTUTrial{Size: size})
 		t, err := p.try(ctx, size, down, func(seq uint32) { // an answer that was given up comes late
@@ -210,15 +228,8 @@ func (p *MTUProber) told() int {
 
 // rest waits, so that the server's limit of large answers is kept to.
 func (p *MTUProber) rest(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
+	if pause.For(ctx, d) {
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }

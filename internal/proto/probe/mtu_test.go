@@ -103,6 +103,13 @@ func TestMTUProber(t *testing.T) {
 	if sent, answered := p.Counts(); sent == 0 || answered == 0 || answered > sent {
 		t.Errorf("%d sent, %d answered", sent, answered)
 	}
+	if n := p.Notices(); n != nil {
+		t.Errorf("without a budget: %v", n)
+	}
+	p.c.Most = p.moved + 3000
+	if h, err := p.Search(ctx, halving{1388, 1405}, false); err != nil || len(h) != 2 || len(p.Notices()) != 1 {
+		t.Errorf("with room for two packets: %+v, %v, %v", h, err, p.Notices())
+	}
 }
 
 // Large answers are few: 20 at once, then 20 a second, and never to an address that has not proved

@@ -42,6 +42,9 @@ type Config struct {
 	Lane    uint8         // which of the test's probe streams this is, from 0; below Lanes
 	// Duration ends the requests; 0 = Stop or ctx does.
 	Duration time.Duration
+	// Most ends them, too: the payload that requests and their answers may take together, bytes; 0 = as much
+	// as it likes.
+	Most int64
 	// Now is this host's monotonic clock, ns: the one of Conn's stamps.
 	Now func() int64
 	// SameHost: both ends read the same clock.
@@ -75,6 +78,7 @@ type Prober struct {
 	unproven int64  // requests that got a challenge in place of an answer; they count nowhere
 	lastSent int64
 	maxTrip  int64 // longest round trip so far
+	spent    bool  // Most ended the requests
 }
 
 // outgoing is a request on its way.
@@ -171,8 +175,19 @@ func (p *Prober) send(ctx context.Context, tick *time.Ticker) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if p.exhausted() {
+			return nil
+		}
 		p.request(b)
 	}
+}
+
+// exhausted reports, and notes, that the budget holds no further request with its answer.
+func (p *Prober) exhausted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent = p.c.Most > 0 && 2*(int64(p.sent)+1)*int64(p.c.Size) > p.c.Most
+	return p.spent
 }
 
 // request sends the next request.
@@ -340,6 +355,11 @@ func (p *Prober) split(remote *Counts) (up, down *int64) {
 	return &u, &d
 }
 
+// budgetUsed says that a budget of payload bytes ended the probing before its time.
+func budgetUsed(most int64) result.Notice {
+	return result.Notice{Code: "budget-used", End: result.Client, Level: result.Warn, Text: fmt.Sprintf("the budget of %d bytes is used up: what was to come was left out", most)}
+}
+
 // Notices say what is to be known beside the figures. remote as in Result.
 func (p *Prober) Notices(remote *Counts) []result.Notice {
 	p.mu.Lock()
@@ -360,6 +380,9 @@ func (p *Prober) Notices(remote *Counts) []result.Notice {
 			Code: "sender-limited", Level: result.Warn,
 			Text: fmt.Sprintf("this host was late: %d requests that were due were left out, %d were sent", p.skipped, p.sent),
 		})
+	}
+	if p.spent {
+		out = append(out, budgetUsed(p.c.Most))
 	}
 	if p.refused > 0 {
 		out = append(out, result.Notice{

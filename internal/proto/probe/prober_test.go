@@ -186,6 +186,21 @@ func TestProberQuietPath(t *testing.T) {
 	})
 }
 
+// A budget ends the probing before its time, and that is said.
+func TestProberBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPath()
+		p.up, p.down = steady(10*ms), steady(6*ms)
+		pr, r, counts := probeOver(t, p, func(c *Config) { c.Most = 100*2*64 + 127 })
+		if r.Sent != 100 || r.Answered != 100 {
+			t.Errorf("%d sent, %d answered", r.Sent, r.Answered)
+		}
+		if n := pr.Notices(&counts); len(n) != 1 || n[0].Code != "budget-used" {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
 // Clocks that drift apart: the skew is found, and one-way delays do not grow with it.
 func TestProberSkew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

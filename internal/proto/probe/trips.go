@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/delay"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -73,6 +74,7 @@ type TripConfig struct {
 	Size     int           // of a message, 1 … MaxMessage bytes
 	Spacing  time.Duration // between requests; 0 = each follows the answer to the one before
 	Duration time.Duration // 0 = until ctx ends
+	Most     int64         // payload of requests and answers, bytes, that ends them, too; 0 = none does
 	Now      func() int64  // monotonic clock, ns
 	Patience time.Duration // how long to wait for one answer; default 10 s
 	Report   func(*result.Probes)
@@ -86,6 +88,7 @@ type Trips struct {
 	sent, n int64
 	began   int64
 	last    int64
+	spent   bool // Most ended it
 }
 
 // NewTrips checks c.
@@ -126,6 +129,12 @@ func (t *Trips) Run(ctx context.Context, conn net.Conn) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if t.c.Most > 0 && 2*(k+1)*int64(t.c.Size) > t.c.Most {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.spent = true
+			return nil
+		}
 		if now >= next {
 			next += max(1, (now-next)/int64(reportEvery)) * int64(reportEvery)
 			if t.c.Report != nil {
@@ -133,25 +142,13 @@ func (t *Trips) Run(ctx context.Context, conn net.Conn) error {
 			}
 		}
 		if wait := t.began + k*int64(t.c.Spacing) - now; t.c.Spacing > 0 && wait > 0 {
-			if !rest(ctx, time.Duration(wait)) {
+			if !pause.For(ctx, time.Duration(wait)) {
 				return context.Cause(ctx)
 			}
 		}
 		if err := t.one(conn, request, answer, k); err != nil {
 			return t.broke(ctx, err)
 		}
-	}
-}
-
-// rest waits d; false = ctx ended.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -196,6 +193,16 @@ func (t *Trips) broke(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("request and response: %w", err)
+}
+
+// Notices say what is to be known beside the figures.
+func (t *Trips) Notices() []result.Notice {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.spent {
+		return nil
+	}
+	return []result.Notice{budgetUsed(t.c.Most)}
 }
 
 // Result returns the figures, with their histogram.

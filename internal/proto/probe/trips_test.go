@@ -65,6 +65,26 @@ func TestTrips(t *testing.T) {
 	})
 }
 
+// A budget ends the round trips before their time, and that is said.
+func TestTripsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		base := time.Now()
+		trips, err := NewTrips(TripConfig{Size: 100, Duration: time.Hour, Most: 2050, Now: func() int64 { return int64(time.Since(base)) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = Echo(slowEcho{server, 2 * time.Millisecond}, 0) }() // ends with client
+		if err := trips.Run(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		_ = client.Close()
+		if r, n := trips.Result(), trips.Notices(); r.Answered != 10 || len(n) != 1 || n[0].Code != "budget-used" {
+			t.Errorf("%d answered, %v", r.Answered, n)
+		}
+	})
+}
+
 // The server's own limit holds on what it sends back.
 func TestEchoRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

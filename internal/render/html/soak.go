@@ -182,7 +182,7 @@ func outageWords(o *result.Outage) string {
 }
 
 func hoursTable(s *result.Soak) table {
-	t := table{ID: "hours", Heading: "Hour by hour", Head: []string{"hour", "direction", "typical", "p5", "p1", "available", "outages", "lost or resent", "CPU", "°C"}}
+	t := table{ID: "hours", Heading: "Hour by hour", Head: []string{"hour", "direction", "typical", "p5", "p1", "available", "outages", "lost or resent", "variation p99", "this host"}}
 	rate := func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -197,7 +197,7 @@ func hoursTable(s *result.Soak) table {
 				return t
 			}
 			f := &h.Ways[k]
-			again, available, cpu, warm := "–", "–", "–", "–"
+			again, available, varies := "–", "–", "–"
 			switch {
 			case f.Lost != nil && f.Packets != nil && *f.Packets > 0:
 				again = fmt.Sprintf("%.2g %%", 100*float64(*f.Lost)/float64(*f.Packets))
@@ -207,13 +207,14 @@ func hoursTable(s *result.Soak) table {
 			if f.Availability != nil {
 				available = fmt.Sprintf("%.2f %%", 100**f.Availability)
 			}
-			if h.CPU != nil {
-				cpu = fmt.Sprintf("%.0f %%", *h.CPU)
+			if f.PDV != nil {
+				varies = conclude.Time(*f.PDV)
 			}
-			if h.MaxCelsius != nil {
-				warm = fmt.Sprintf("%.0f", *h.MaxCelsius)
+			host := ""
+			if k == 0 { // it is one for both directions
+				host = conclude.SoakHourHost(h)
 			}
-			t.Rows = append(t.Rows, []string{fmt.Sprint(i + 1), string(f.Direction), rate(f.Median), rate(f.P5), rate(f.P1), available, fmt.Sprint(f.Outages), again, cpu, warm})
+			t.Rows = append(t.Rows, []string{fmt.Sprint(i + 1), string(f.Direction), rate(f.Median), rate(f.P5), rate(f.P1), available, fmt.Sprint(f.Outages), again, varies, host})
 		}
 	}
 	return t
@@ -238,5 +239,20 @@ func soakTiles(s *result.Soak) (out []tile) {
 	if len(s.Outages) > 0 {
 		note = "the longest " + length(longest)
 	}
-	return append(out, tile{"outages", fmt.Sprint(len(s.Outages)), note})
+	out = append(out, tile{"outages", fmt.Sprint(len(s.Outages)), note})
+	if m := s.Machine; m != nil && (m.MaxCelsius != nil || m.MinMHz != nil) {
+		var parts []string
+		if m.MinMHz != nil {
+			parts = append(parts, fmt.Sprintf("clock %d MHz at least", *m.MinMHz))
+		}
+		if m.Throttles != nil && *m.Throttles > 0 {
+			parts = append(parts, fmt.Sprintf("slowed for heat %d×", *m.Throttles))
+		}
+		warm := "–"
+		if m.MaxCelsius != nil {
+			warm = fmt.Sprintf("%.0f °C", *m.MaxCelsius)
+		}
+		out = append(out, tile{"this host at most", warm, strings.Join(parts, ", ")})
+	}
+	return out
 }
