@@ -16,9 +16,16 @@ type PathMTU struct {
 	// "too big"; nil = it learned nothing, or does not tell.
 	Told *int `json:"told_bytes"`
 	// BlackHole: larger packets vanish and nobody says so; nil = not known.
-	BlackHole *bool      `json:"black_hole"`
-	Method    string     `json:"method"` // "probe": each packet answered by a fullbore; "udp-test": runs of plain datagrams
-	Trials    []MTUTrial `json:"trials"` // every packet, in order
+	BlackHole *bool `json:"black_hole"`
+	// Segment is the largest TCP segment that the sending end makes, bytes, without what options take;
+	// nil = not known.
+	Segment *int64 `json:"segment_bytes,omitempty"`
+	// Announced is the largest segment (MSS) that the receiving end asked for in its SYN, and Seen what arrived
+	// of that, where something on the way changed it; nil = nothing did, or it is not known.
+	Announced *int64     `json:"mss_announced_bytes,omitempty"`
+	Seen      *int64     `json:"mss_seen_bytes,omitempty"` // see Announced
+	Method    string     `json:"method"`                   // "probe": each packet answered by a fullbore; "udp-test": runs of plain datagrams
+	Trials    []MTUTrial `json:"trials"`                   // every packet, in order
 }
 
 // MTUTrial is one packet of a path MTU search.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,6 @@ func newMTUCmd(e *env) *cobra.Command {
 
 func (e *env) runMTU(ctx context.Context, o *mtuOptions, host string) error {
 	m := method.MTURuns{}
-	var answer method.MTUAnswer
 	first, _ := m.Next(nil)
 	return e.runMethod(ctx, &o.methodOptions, methodJob{
 		kind: "mtu", host: host, method: m,
@@ -63,16 +63,10 @@ func (e *env) runMTU(ctx context.Context, o *mtuOptions, host string) error {
 		possible: []method.Step{first, {Title: "single packets, both ways", Why: "which sizes pass whole? (towards an iperf3: a short UDP test a size, up)"}},
 		row:      mtuRow,
 		fill: func(rep *result.Report, history []method.Done) {
-			answer = m.Answer(history)
-			rep.Paths = answer.Paths
-			fillMTU(rep, &answer)
+			rep.Paths = m.Answer(history).Paths
+			fillMTU(rep)
 		},
-		final: func(v *stageView, rep *result.Report) {
-			for i := range rep.Paths {
-				v.line(fmt.Sprintf("  %-6s", rep.Paths[i].Direction), conclude.MTUText(&rep.Paths[i]))
-			}
-			v.line("  TCP   ", mssText(&answer))
-		},
+		final:   func(v *stageView, rep *result.Report) { v.mtuLines(rep.Paths) },
 		figures: map[string]figureKind{"up": numberKind, "down": numberKind}, figure: "up",
 		measured: func(rep *result.Report) map[string]*float64 {
 			out := map[string]*float64{"up": nil, "down": nil}
@@ -114,15 +108,25 @@ func mtuRow(v *stageView, d *method.Done) {
 	v.line(fmt.Sprintf("  %-36s ", d.Step.Title), text)
 }
 
-// mssText says what TCP makes of it.
-func mssText(a *method.MTUAnswer) string {
-	var parts []string
-	for _, c := range a.Clamps {
-		parts = append(parts, fmt.Sprintf("on the way the %s's largest segment (MSS) was rewritten from %d to %d: a clamp, which keeps TCP below a small MTU", c.From, c.Announced, c.Seen))
+// mtuLines prints what was found of each direction.
+func (v *stageView) mtuLines(paths []result.PathMTU) {
+	for i := range paths {
+		v.line(fmt.Sprintf("  %-6s", paths[i].Direction), conclude.MTUText(&paths[i]))
 	}
-	for i, end := range []result.End{result.Client, result.Server} {
-		if a.MSS[i] > 0 {
-			parts = append(parts, fmt.Sprintf("segments of the %s: at most %d bytes", end, a.MSS[i]))
+	v.line("  TCP   ", mssText(paths))
+}
+
+// mssText says what TCP makes of it.
+func mssText(paths []result.PathMTU) string {
+	var parts []string
+	for i := range paths {
+		if p := &paths[i]; p.Announced != nil && p.Seen != nil {
+			parts = append(parts, fmt.Sprintf("on the way the %s's largest segment (MSS) was rewritten from %d to %d: a clamp, which keeps TCP below a small MTU", p.Direction.Receiver(), *p.Announced, *p.Seen))
+		}
+	}
+	for i := range paths {
+		if p := &paths[i]; p.Segment != nil {
+			parts = append(parts, fmt.Sprintf("segments of the %s: at most %d bytes", p.Direction.Sender(), *p.Segment))
 		}
 	}
 	if len(parts) == 0 {
@@ -131,38 +135,66 @@ func mssText(a *method.MTUAnswer) string {
 	return strings.Join(parts, "; ")
 }
 
-// fillMTU makes sentence, notices and values of the answer.
-func fillMTU(rep *result.Report, a *method.MTUAnswer) {
+// fillMTU makes sentence, notices and values of what was found of the directions.
+func fillMTU(rep *result.Report) {
 	var parts []string
-	down := false
-	for i := range a.Paths {
-		parts = append(parts, conclude.MTUText(&a.Paths[i]))
-		down = down || a.Paths[i].Direction == result.Down
+	down, clamped := false, false
+	for i := range rep.Paths {
+		p := &rep.Paths[i]
+		parts = append(parts, conclude.MTUText(p))
+		down = down || p.Direction == result.Down
+		clamped = clamped || p.Seen != nil
 	}
 	if len(parts) == 0 {
 		rep.Summary = "Path MTU: not known; no packet of any size was answered."
 		return
 	}
 	rep.Summary = "Path MTU: " + strings.Join(parts, "; ") + "."
-	for _, c := range a.Clamps {
-		rep.Notices = append(rep.Notices, result.Notice{
-			Code: "mss-clamped", End: c.From, Level: result.Info,
-			Text: fmt.Sprintf("the %s announced segments of %d bytes, and %d arrived: something on the way clamps them", c.From, c.Announced, c.Seen),
-		})
+	for i := range rep.Paths {
+		if p := &rep.Paths[i]; p.Announced != nil && p.Seen != nil {
+			from := p.Direction.Receiver()
+			rep.Notices = append(rep.Notices, result.Notice{
+				Code: "mss-clamped", End: from, Level: result.Info,
+				Text: fmt.Sprintf("the %s announced segments of %d bytes, and %d arrived: something on the way clamps them", from, *p.Announced, *p.Seen),
+			})
+		}
 	}
-	if !down && a.Paths[0].Method == "udp-test" {
+	if !down && rep.Paths[0].Method == "udp-test" {
 		rep.Notices = append(rep.Notices, result.Notice{
 			Code: "mtu-one-way", End: result.Server, Level: result.Warn,
 			Text: "the other end is an iperf3, which answers no probes: the way up was searched with UDP tests, and the way down is not known (fullbore serve there would tell)",
 		})
 	}
-	for i := range a.Paths {
-		if p := &a.Paths[i]; p.BlackHole != nil && *p.BlackHole && len(a.Clamps) == 0 {
+	for i := range rep.Paths {
+		if p := &rep.Paths[i]; p.BlackHole != nil && *p.BlackHole && p.MTU != nil && !clamped {
 			rep.Notices = append(rep.Notices, result.Notice{
-				Code: "mtu-black-hole", Level: result.Warn,
+				Code: "mtu-black-hole", End: p.Direction.Sender(), Level: result.Warn,
 				Text: fmt.Sprintf("%s, packets above %d bytes vanish: connections hang with the first full segment, unless their ends probe", p.Direction, *p.MTU),
-				Fix:  fmt.Sprintf("sysctl -w net.ipv4.tcp_mtu_probing=1   # or: ip route change … mtu %d, or a clamp of the MSS to %d on a router", *p.MTU, *p.MTU-40),
+				Fix:  holeFix(rep, p),
 			})
 		}
 	}
+}
+
+// holeFix is what the sending end of a direction can do about a black hole.
+func holeFix(rep *result.Report, p *result.PathMTU) string {
+	six, windows := false, false
+	for _, run := range rep.Runs {
+		for i := range run.Streams {
+			a, err := netip.ParseAddr(run.Streams[i].Remote.Host)
+			six = six || err == nil && a.Unmap().Is6()
+		}
+		if h := run.Hosts.Of(p.Direction.Sender()); h != nil {
+			windows = windows || strings.EqualFold(h.OS, "windows")
+		}
+	}
+	family, ip, headers := "ipv4", "ip", 40
+	if six {
+		family, ip, headers = "ipv6", "ip -6", 60
+	}
+	clamp := fmt.Sprintf("or a clamp of the MSS to %d on a router", *p.MTU-headers)
+	if windows {
+		return fmt.Sprintf("netsh interface %s set subinterface NAME mtu=%d store=persistent   # %s", family, *p.MTU, clamp)
+	}
+	return fmt.Sprintf("sysctl -w net.ipv4.tcp_mtu_probing=1   # or: %s route change … mtu %d, %s", ip, *p.MTU, clamp)
 }

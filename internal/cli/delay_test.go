@@ -54,8 +54,8 @@ func TestDelaySilence(t *testing.T) {
 		"connected": {[]result.Probes{{Kind: "tcp-connect", Answered: 2}, {Kind: "tcp-rr"}}, false, exitOK},
 	} {
 		run := &result.Run{Probes: c.probes}
-		if got := exitCode(silence(run)); got != c.code || answers(run) != c.answers {
-			t.Errorf("%s: exit code %d, answers %v", name, got, answers(run))
+		if got := exitCode(silence(run)); got != c.code || answersProbes(run) != c.answers {
+			t.Errorf("%s: exit code %d, answers %v", name, got, answersProbes(run))
 		}
 	}
 }

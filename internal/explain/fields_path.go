@@ -6,6 +6,9 @@ var pathFields = []Topic{
 	{Word: "mtu_bytes", In: []string{"PathMTU"}, Unit: "bytes", Text: "The largest IP packet (headers counted, Ethernet's not) that passed whole; null = none of any size did. The payload of a UDP datagram is 28 less (IPv6: 48), TCP's segment 40 less (IPv6: 60)."},
 	{Word: "exact", In: []string{"PathMTU"}, Text: "A packet of that size passed three times, and one of a byte more never did in three (or this host's interface takes no more).", Do: "False: many packets are lost, or the search was cut short. Search again."},
 	{Word: "link_bytes", In: []string{"PathMTU"}, Unit: "bytes", Text: "MTU of the sending end's interface; null = not known."},
+	{Word: "segment_bytes", In: []string{"PathMTU"}, Unit: "bytes", Text: "The largest TCP segment that the sending end makes, without what options take; absent = not known.", Source: "TCP_INFO of one connection"},
+	{Word: "mss_announced_bytes", In: []string{"PathMTU"}, Unit: "bytes", Text: "The largest segment (MSS) that the receiving end asked for in its SYN, where something on the way changed it; absent = nothing did, or it is not known.", Source: "both ends' TCP_INFO", See: []string{"mss_seen_bytes", "mss-clamped"}},
+	{Word: "mss_seen_bytes", In: []string{"PathMTU"}, Unit: "bytes", Text: "What arrived of mss_announced_bytes at the other end: a router or a tunnel wrote it there, so that TCP stays below a smaller MTU.", Source: "the SYN as it arrived", See: []string{"mss-clamped"}},
 	{Word: "at_link", In: []string{"PathMTU"}, Text: "What bounds the direction is an interface of one of the ends; nothing on the way is narrower."},
 	{Word: "told_bytes", In: []string{"PathMTU", "MTUTrial"}, Unit: "bytes", Text: "The MTU that the sending end's system has learned for the path from a router's ICMP \"too big\" (in the last ten minutes); null = nothing was said.", Source: "IP_MTU of a connected socket", See: []string{"black_hole"}},
 	{

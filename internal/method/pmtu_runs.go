@@ -128,31 +128,56 @@ type MSSClamp struct {
 }
 
 // Answer reads the history.
-func (MTURuns) Answer(history []Done) (a MTUAnswer) {
+func (m MTURuns) Answer(history []Done) (a MTUAnswer) {
 	if len(history) == 0 || history[0].Run == nil {
 		return a
 	}
-	first := history[0].Run
-	a.readSYN(first)
-	if len(history) > 1 && history[1].Step.Name == mtuProbe {
+	a.readSYN(history[0].Run)
+	a.Paths = m.paths(history)
+	for i := range a.Paths {
+		a.fill(&a.Paths[i])
+	}
+	return a
+}
+
+// paths are the directions that packets were sent in.
+func (MTURuns) paths(history []Done) (out []result.PathMTU) {
+	if len(history) < 2 {
+		return nil
+	}
+	if history[1].Step.Name == mtuProbe {
 		if run := history[1].Run; run != nil {
 			for i := range run.Probes {
-				a.Paths = append(a.Paths, run.Probes[i].MTU...)
+				out = append(out, run.Probes[i].MTU...)
 			}
 		}
-		return a
+		return out
 	}
-	if len(history) < 2 {
-		return a
-	}
-	search, overhead := plainMTU(first)
+	search, overhead := plainMTU(history[0].Run)
 	trials, _ := mtuTrials(history, overhead)
 	up := search.Answer(trials)
 	up.Direction, up.Method = result.Up, "udp-test"
 	link := search.Upper
 	up.Link = &link
-	a.Paths = append(a.Paths, up)
-	return a
+	return []result.PathMTU{up}
+}
+
+// fill puts what the SYNs showed into a direction: its sender's segments, and what became of its receiver's
+// announcement.
+func (a *MTUAnswer) fill(p *result.PathMTU) {
+	segment := a.MSS[0]
+	if p.Direction == result.Down {
+		segment = a.MSS[1]
+	}
+	if segment > 0 {
+		p.Segment = &segment
+	}
+	for _, c := range a.Clamps {
+		if c.From == p.Direction.Receiver() {
+			announced, seen := c.Announced, c.Seen
+			p.Announced, p.Seen = &announced, &seen
+		}
+	}
 }
 
 // timestampOption is what TCP timestamps take of each segment; Linux takes it off tcpi_advmss and

@@ -126,3 +126,32 @@ func TestPathMTUExact(t *testing.T) {
 		}
 	})
 }
+
+// A clamp on the way of the client's announcement bounds what the server sends, so it is told of the way down.
+func TestMTURunsSegments(t *testing.T) {
+	mtu := 1400
+	history := []Done{
+		{Step: Step{Name: mtuSYN}, Run: &result.Run{Streams: []result.Stream{{
+			Remote:    result.Addr{Host: "192.0.2.2"},
+			TCP:       &result.TCPSummary{Last: result.TCPInfo{MSS: 1448, AdvMSS: 1448, Timestamps: true}},
+			RemoteTCP: &result.TCPSummary{Last: result.TCPInfo{MSS: 1348, AdvMSS: 1448, Timestamps: true}, SYN: &result.SYN{MSS: 1360}},
+		}}}},
+		{Step: Step{Name: mtuProbe}, Run: &result.Run{Probes: []result.Probes{{Kind: "udp-mtu", MTU: []result.PathMTU{
+			{Direction: result.Up, MTU: &mtu}, {Direction: result.Down, MTU: &mtu},
+		}}}}},
+	}
+	a := MTURuns{}.Answer(history)
+	if diff := cmp.Diff([]MSSClamp{{result.Client, 1460, 1360}}, a.Clamps); diff != "" {
+		t.Fatal(diff)
+	}
+	up, down := a.Paths[0], a.Paths[1]
+	if up.Segment == nil || *up.Segment != 1460 || up.Announced != nil || up.Seen != nil {
+		t.Errorf("up: %+v", up)
+	}
+	if down.Segment == nil || *down.Segment != 1360 || down.Announced == nil || *down.Announced != 1460 || *down.Seen != 1360 {
+		t.Errorf("down: %+v", down)
+	}
+	if of := history[1].Run.Probes[0].MTU[1]; of.Segment != nil {
+		t.Error("the run's own figures were changed")
+	}
+}
