@@ -24,11 +24,10 @@ func newExportCmd(e *env) *cobra.Command {
 		Long:    exportLong,
 		Example: "  fullbore export > history.jsonl\n  fullbore export --label uplink --since 30d --csv > uplink.csv\n  fullbore export last | jq .document.summary",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := o.filter(e.Now())
-			if err != nil {
-				return err
+			if len(args) > 0 && o.given() {
+				return usagef("export: name runs, or filter them, not both")
 			}
-			return e.runExport(cmd.Context(), f, args, asCSV)
+			return e.runExport(cmd.Context(), &o, args, asCSV)
 		},
 	}
 	o.addFlags(cmd.Flags(), 0)
@@ -36,7 +35,7 @@ func newExportCmd(e *env) *cobra.Command {
 	return cmd
 }
 
-func (e *env) runExport(ctx context.Context, f store.Filter, words []string, asCSV bool) error {
+func (e *env) runExport(ctx context.Context, o *filterOptions, words []string, asCSV bool) error {
 	s, err := e.history(ctx)
 	if err != nil {
 		return err
@@ -52,7 +51,7 @@ func (e *env) runExport(ctx context.Context, f store.Filter, words []string, asC
 		records = append(records, entry.Record)
 	}
 	if len(words) == 0 {
-		if records, err = s.List(ctx, f); err != nil {
+		if records, err = o.list(ctx, s, e.Now()); err != nil {
 			return err
 		}
 	}

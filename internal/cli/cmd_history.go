@@ -20,18 +20,22 @@ import (
 )
 
 const historyLong = `List what was measured, the newest last, and how it went on: runs of the same host,
-label, command and settings are one series, drawn as a small curve of its first figure.
+label, command and settings are one series, drawn as a small curve of its first figure. What
+differs from the run before in its series is named: other hosts (kernel, driver, card, release:
+fullbore compare says what), another way.
 
 Every run of a measuring command is kept, unless --no-store is given; the drop-ins
 (iperf3, ntttcp) keep nothing. The history is one file: $FULLBORE_HISTORY, else
 fullbore/history.db under $XDG_STATE_HOME or ~/.local/state (Windows: %LOCALAPPDATA%).
 FULLBORE_HISTORY=off keeps nothing. It stays below 256 MiB by itself (a test of both directions
 takes about 11 kB), the oldest going first; FULLBORE_HISTORY_MAX=1G is another bound, off none.
-A run with the tag "keep" is never removed.`
+The records of soaks (soak/ beside it, 22 MB a day) have the same bound of their own.
+A run with the tag "keep" is never removed. A history that cannot be written can be read.`
 
 const historyExample = `  fullbore history
   fullbore history --host 192.0.2.2 --since 7d
   fullbore history --label uplink --kind test --csv > uplink.csv
+  fullbore history --like last       the series of the newest run
   fullbore show last                 the newest run, whole
   fullbore show 01KB7 --iperf3-json  another, as iperf3 -J prints it`
 
@@ -45,11 +49,7 @@ func newHistoryCmd(e *env) *cobra.Command {
 		Example: historyExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := o.filter(e.Now())
-			if err != nil {
-				return err
-			}
-			return e.runHistory(cmd.Context(), f, asJSON, asCSV)
+			return e.runHistory(cmd.Context(), &o, asJSON, asCSV)
 		},
 	}
 	o.addFlags(cmd.Flags(), 50)
@@ -59,13 +59,13 @@ func newHistoryCmd(e *env) *cobra.Command {
 	return cmd
 }
 
-func (e *env) runHistory(ctx context.Context, f store.Filter, asJSON, asCSV bool) error {
+func (e *env) runHistory(ctx context.Context, o *filterOptions, asJSON, asCSV bool) error {
 	s, err := e.history(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	records, err := s.List(ctx, f)
+	records, err := o.list(ctx, s, e.Now())
 	if err != nil {
 		return err
 	}
@@ -88,6 +88,9 @@ func (e *env) runHistory(ctx context.Context, f store.Filter, asJSON, asCSV bool
 		return err
 	}
 	e.printHistory(records, size)
+	if files, bytes := e.soakRecords(); files > 0 {
+		fmt.Fprintf(e.Out, "Records of soaks: %d, %s.\n", files, units.ByteSize(bytes))
+	}
 	return nil
 }
 
@@ -100,10 +103,13 @@ func (e *env) printHistory(records []store.Record, size store.Size) {
 	w := e.Out
 	zone := time.Local
 	rows := [][]string{{"id", "when", "host", "label", "what", "result", ""}}
+	before := map[string]*store.Record{} // the last one of each series
 	for i := range records {
 		r := &records[i]
+		was := before[seriesOf(r)]
+		before[seriesOf(r)] = r
 		rows = append(rows, []string{
-			shortID(r.ID, records), r.Started.In(zone).Format("2006-01-02 15:04"), screen.Cut(screen.Clean(r.Host), 24), screen.Cut(screen.Clean(r.Label), 16), whatOf(r), figuresText(r), remarks(r),
+			screen.Clean(shortID(r.ID, records)), r.Started.In(zone).Format("2006-01-02 15:04"), screen.Cut(screen.Clean(r.Host), 24), screen.Cut(screen.Clean(r.Label), 16), whatOf(r), figuresText(r), remarks(r, was),
 		})
 	}
 	printColumns(w, rows)
@@ -146,7 +152,7 @@ func whatOf(r *store.Record) string {
 	if r.Source != "fullbore" && r.Source != "" {
 		parts = append(parts, "("+r.Source+")")
 	}
-	return strings.Join(parts, " ")
+	return screen.Clean(strings.Join(parts, " "))
 }
 
 // figuresText is the first figures and what was found.
@@ -161,14 +167,21 @@ func figuresText(r *store.Record) string {
 		}
 		parts = append(parts, f.Name+" "+figureText(f))
 	}
-	return strings.Join(parts, ", ")
+	return screen.Clean(strings.Join(parts, ", "))
 }
 
-// remarks are the outcome where it is not plain, tags and the note.
-func remarks(r *store.Record) string {
+// remarks are what differs from the run before in its series (nil = there is none), the outcome where it is not
+// plain, tags and the note.
+func remarks(r, before *store.Record) string {
 	var parts []string
+	if before != nil && before.Facts != "" && r.Facts != "" && before.Facts != r.Facts {
+		parts = append(parts, "≠hosts")
+	}
+	if before != nil && before.Hops != "" && r.Hops != "" && before.Hops != r.Hops {
+		parts = append(parts, "≠way")
+	}
 	if r.Outcome != "done" && r.Outcome != result.Pass {
-		parts = append(parts, r.Outcome)
+		parts = append(parts, screen.Clean(r.Outcome))
 	}
 	for _, t := range r.Tags {
 		parts = append(parts, "#"+screen.Clean(t))

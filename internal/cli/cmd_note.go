@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/store"
 )
 
 func newNoteCmd(e *env) *cobra.Command {
@@ -14,17 +16,9 @@ func newNoteCmd(e *env) *cobra.Command {
 		Example: "  fullbore note last \"after the new cable\"",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			s, err := e.history(ctx)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			id, err := findID(ctx, s, args[0])
-			if err != nil {
-				return err
-			}
-			return s.Note(ctx, id, strings.Join(args[1:], " "))
+			return e.onKept(cmd.Context(), args[0], func(s store.Store, id string) error {
+				return s.Note(cmd.Context(), id, strings.Join(args[1:], " "))
+			})
 		},
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/fullbore-net/fullbore/internal/units"
 )
 
-const pruneLong = `Remove kept measurements, the oldest first. Those with the tag "keep" stay.
+const pruneLong = `Remove kept measurements, the oldest first. Those with the tag "keep" stay. --older and
+--max-size hold for the records of soaks, too, each kind for itself; one that is still being
+written stays.
 
 By itself the history stays below 256 MiB of documents: when it is full, the oldest go until
 nine tenths are left (FULLBORE_HISTORY_MAX=1G is another bound, off none). A test of two
@@ -73,5 +75,9 @@ func (e *env) runPrune(ctx context.Context, b store.Bounds) error {
 		word = "would be removed"
 	}
 	fmt.Fprintf(e.Out, "%d runs (%s) %s; %d are kept (%s, %s on disk)\n", gone.Runs, units.ByteSize(gone.Bytes), word, size.Runs, units.ByteSize(size.Bytes), units.ByteSize(size.FileBytes))
-	return nil
+	records, err := e.pruneRecords(ctx, s, b, "")
+	if records.Runs > 0 {
+		fmt.Fprintf(e.Out, "%s (%s) %s\n", counted(records.Runs, "record")+" of soaks", units.ByteSize(records.Bytes), word)
+	}
+	return err
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/fullbore-net/fullbore/internal/render/csv"
 	"github.com/fullbore-net/fullbore/internal/render/iperf3view"
 	jsonrender "github.com/fullbore-net/fullbore/internal/render/json"
+	"github.com/fullbore-net/fullbore/internal/render/junit"
+	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -24,6 +26,7 @@ type showOptions struct {
 	report   string
 	original bool
 	record   bool
+	junit    bool
 	verbose  bool
 }
 
@@ -55,7 +58,7 @@ func newShowCmd(e *env) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.runShow(cmd.Context(), o, args[0]) },
 	}
 	f := cmd.Flags()
-	exclusive := []string{"original", "record"}
+	exclusive := []string{"original", "record", "junit"}
 	for _, out := range render.Outputs {
 		if out.Name == "html" { // it is a file: --report
 			continue
@@ -67,6 +70,7 @@ func newShowCmd(e *env) *cobra.Command {
 	}
 	f.BoolVar(&o.original, "original", false, "the file that it was imported from, byte for byte")
 	f.BoolVar(&o.record, "record", false, "what the history knows of it, as JSON: figures, tags, hashes of settings and hosts")
+	f.BoolVar(&o.junit, "junit", false, "what was judged (accept, --expect, a soak), as JUnit's XML for CI pipelines")
 	f.BoolVarP(&o.verbose, "verbose", "V", false, "in iperf3's and NTTTCP's forms: as with their -V")
 	f.StringVar(&o.report, "report", "", "write it to FILE.html: one page with plots")
 	cmd.MarkFlagsMutuallyExclusive(exclusive...)
@@ -106,6 +110,12 @@ func (e *env) runShow(ctx context.Context, o *showOptions, word string) error {
 		enc := json.NewEncoder(e.Out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(&l.Record)
+	case o.junit:
+		rep := l.Report
+		if rep == nil {
+			rep = reportOf(l)
+		}
+		return junit.WriteReport(e.Out, rep)
 	case form == "" && o.report != "":
 		return nil
 	case form == "" || form == "plain":
@@ -137,10 +147,10 @@ func (e *env) showPlain(l *loaded) error {
 	if r.Host != "" {
 		head += " to " + r.Host
 	}
-	fmt.Fprintf(e.Out, "%s  %s\n", r.ID, head)
+	fmt.Fprintf(e.Out, "%s  %s\n", screen.Clean(r.ID), screen.Clean(head))
 	for _, line := range [][2]string{{"label", r.Label}, {"note", r.Note}, {"tags", strings.Join(r.Tags, " ")}} {
 		if line[1] != "" {
-			fmt.Fprintf(e.Out, "%s: %s\n", line[0], line[1])
+			fmt.Fprintf(e.Out, "%s: %s\n", line[0], screen.Clean(line[1]))
 		}
 	}
 	fmt.Fprintln(e.Out)

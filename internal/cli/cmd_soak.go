@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -322,32 +320,4 @@ func soakVolume(ctx context.Context, h *soak.Head, maxBytes int64) string {
 		v = min(v, maxBytes)
 	}
 	return fmt.Sprintf("Traffic %s: up to %s in all.", what, units.ByteSize(v))
-}
-
-// soakRecord is where a new record goes; "" = nowhere.
-func (e *env) soakRecord(o *soakOptions, h *soak.Head) (string, error) {
-	if o.record != "" {
-		return o.record, nil
-	}
-	name := fmt.Sprintf("%s_%s_soak.jsonl", h.Started.Format("20060102T150405.000Z"), strings.Map(func(r rune) rune {
-		if r == '/' || r == '\\' || r == ':' || r == '%' || r < ' ' {
-			return '-'
-		}
-		return r
-	}, h.Plan.Host))
-	if o.keep.out != "" {
-		return filepath.Join(o.keep.out, name), nil
-	}
-	if o.keep.noStore {
-		return "", nil
-	}
-	history, err := e.historyPath()
-	if err != nil {
-		return "", nil //nolint:nilerr // the user keeps no history: then no record either
-	}
-	dir := filepath.Join(filepath.Dir(history), "soak")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("--record: %w", err)
-	}
-	return filepath.Join(dir, name), nil
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fullbore-net/fullbore/internal/render/screen"
+	"github.com/fullbore-net/fullbore/internal/store"
 )
 
 const tagLong = `Give a kept measurement words to find it by, or take them away. Without a word its
@@ -26,25 +29,16 @@ func newTagCmd(e *env) *cobra.Command {
 					return err
 				}
 			}
-			ctx := cmd.Context()
-			s, err := e.history(ctx)
-			if err != nil {
+			return e.onKept(cmd.Context(), args[0], func(s store.Store, id string) error {
+				if len(args) > 1 || len(remove) > 0 {
+					return s.Tag(cmd.Context(), id, args[1:], remove)
+				}
+				entry, err := s.Get(cmd.Context(), id)
+				if err == nil {
+					fmt.Fprintln(e.Out, screen.Clean(strings.Join(entry.Record.Tags, " ")))
+				}
 				return err
-			}
-			defer s.Close()
-			id, err := findID(ctx, s, args[0])
-			if err != nil {
-				return err
-			}
-			if len(args) > 1 || len(remove) > 0 {
-				return s.Tag(ctx, id, args[1:], remove)
-			}
-			entry, err := s.Get(ctx, id)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(e.Out, strings.Join(entry.Record.Tags, " "))
-			return nil
+			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "take this tag away (repeatable)")

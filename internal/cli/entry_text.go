@@ -47,6 +47,7 @@ func (e *env) plainReport(w io.Writer, rep *result.Report) error {
 	if rep.Summary != "" && (len(rep.Runs) != 1 || rep.Runs[0].Summary != rep.Summary) {
 		fmt.Fprintf(w, "\n%s\n", rep.Summary)
 	}
+	e.keptTables(w, rep)
 	for _, v := range rep.Verdicts {
 		fmt.Fprintf(w, "\n%s (%s): %s\n", v.Code, v.Certainty, v.Summary)
 		for _, text := range v.Evidence {

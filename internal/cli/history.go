@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,26 +15,50 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/importer"
 	"github.com/fullbore-net/fullbore/internal/store"
+	"github.com/fullbore-net/fullbore/internal/store/sqlite"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
 
 // What the commands on the history share: opening, filters, finding a run, reading files.
 
-// history opens the history for a command that is about it: its faults are errors.
+// history opens the history for a command that is about it: its faults are errors. One that cannot be written
+// (a medium, another user's) is opened for reading.
 func (e *env) history(ctx context.Context) (store.Store, error) {
 	s, err := e.openHistory(ctx)
-	if err != nil {
-		return nil, err
+	if !errors.Is(err, store.ErrUnwritable) {
+		return s, err
 	}
-	return s, nil
+	path, perr := e.historyPath()
+	if perr != nil {
+		return nil, perr
+	}
+	reading, rerr := sqlite.OpenReading(ctx, path)
+	if rerr != nil {
+		return nil, err // the first reason says more
+	}
+	return reading, nil
+}
+
+// onKept finds a kept measurement and does something to it.
+func (e *env) onKept(ctx context.Context, word string, do func(s store.Store, id string) error) error {
+	s, err := e.history(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	id, err := findID(ctx, s, word)
+	if err != nil {
+		return err
+	}
+	return do(s, id)
 }
 
 // filterOptions choose runs of the history.
 type filterOptions struct {
-	host, label, kind, since, until string
-	tags                            []string
-	limit                           int
+	host, label, kind, since, until, like string
+	tags                                  []string
+	limit                                 int
 }
 
 func (o *filterOptions) addFlags(f *pflag.FlagSet, limit int) {
@@ -43,7 +68,47 @@ func (o *filterOptions) addFlags(f *pflag.FlagSet, limit int) {
 	f.StringVar(&o.kind, "kind", "", "only runs of this command: test, delay, diagnose, …")
 	f.StringVar(&o.since, "since", "", "only runs since: 2026-11-30, 2026-11-30T14:00, or an age: 7d, 12h")
 	f.StringVar(&o.until, "until", "", "only runs before, written as --since")
+	f.StringVar(&o.like, "like", "", "only runs like this one (an ID, or last): to its host, with its label, command and settings")
 	f.IntVar(&o.limit, "limit", limit, "only the newest so many; 0 = all")
+}
+
+// given reports that there is a filter.
+func (o *filterOptions) given() bool {
+	return o.host != "" || o.label != "" || o.kind != "" || o.since != "" || o.until != "" || o.like != "" || len(o.tags) > 0
+}
+
+// list are the records that fit.
+func (o *filterOptions) list(ctx context.Context, s store.Store, now time.Time) ([]store.Record, error) {
+	f, err := o.filter(now)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.like == "":
+		return s.List(ctx, f)
+	}
+	entry, err := find(ctx, s, o.like)
+	if err != nil {
+		return nil, err
+	}
+	r := &entry.Record
+	for _, same := range []struct {
+		flag  string
+		asked *string
+		is    string
+	}{{"host", &f.Host, r.Host}, {"label", &f.Label, r.Label}, {"kind", &f.Kind, r.Kind}} {
+		if *same.asked != "" && *same.asked != same.is {
+			return nil, usagef("--like %s: its %s is %q, and --%s %s asks for another", o.like, same.flag, same.is, same.flag, *same.asked)
+		}
+		*same.asked = same.is
+	}
+	most := f.Limit
+	f.Settings, f.Limit = r.Settings, 0
+	records, err := s.List(ctx, f)
+	records = slices.DeleteFunc(records, func(x store.Record) bool { return seriesOf(&x) != seriesOf(r) }) // an empty label is no filter
+	if most > 0 && len(records) > most {
+		records = records[len(records)-most:]
+	}
+	return records, err
 }
 
 func (o *filterOptions) filter(now time.Time) (store.Filter, error) {

@@ -97,14 +97,14 @@ func TestEveryGolden(t *testing.T) {
 		name, rest, _ := strings.Cut(line, ": ")
 		ids[name] = append(ids[name], rest[:26])
 	}
-	exported := play(one, out, "export", func() error { return one.runExport(ctx, store.Filter{}, nil, false) })
+	exported := play(one, out, "export", func() error { return one.runExport(ctx, &filterOptions{}, nil, false) })
 	lines := filepath.Join(dir, "history.jsonl")
 	if err := os.WriteFile(lines, []byte(exported), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	two, out2, _ := historian(filepath.Join(dir, "second.db"))
 	play(two, out2, "import of the export", func() error { return two.runImport(ctx, &importOptions{}, []string{lines}) })
-	again := play(two, out2, "second export", func() error { return two.runExport(ctx, store.Filter{}, nil, false) })
+	again := play(two, out2, "second export", func() error { return two.runExport(ctx, &filterOptions{}, nil, false) })
 	before, after := withoutBytes(t, exported), withoutBytes(t, again)
 	if len(before) != len(after) {
 		t.Errorf("%d entries were exported, %d came out again", len(before), len(after))
@@ -347,11 +347,36 @@ func TestOut(t *testing.T) {
 				t.Errorf("%s%s: %v", name, ending, err)
 			}
 		}
+		for end, other := range map[string]string{"client": "server", "server": "client"} { // each end's own count
+			data, err := os.ReadFile(filepath.Join(dir, name+"_"+end+".csv"))
+			if err != nil || !strings.Contains(string(data), ","+end+",") || strings.Contains(string(data), ","+other+",") {
+				t.Errorf("%s, %s: %v\n%s", name, end, err, data)
+			}
+		}
 	}
 	if n := strings.Count(errs.String(), "written to"); n != 3 {
 		t.Errorf("said %d times: %s", n, errs)
 	}
 	if err := (&keepOptions{out: filepath.Join(dir, "nowhere")}).check(); err == nil {
 		t.Error("a folder that is not there")
+	}
+}
+
+// Whatever a label holds, the file's name is one that a system takes.
+func TestFileBase(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[string]string{
+		"Büro Süd":               "Büro-Süd",
+		"../../etc/passwd":       "etc-passwd",
+		`a\b:c*d?"<>|`:           "a-b-c-d",
+		"x\u202ey\x00z\u00a0":    "x-y-z",
+		"":                       "host-a",
+		strings.Repeat("ü", 300): strings.Repeat("ü", 50),
+	} {
+		r := store.OfRun(storetest.Run(1)).Record
+		r.Label = label
+		if got := fileBase(&r); got != "20261130T120100Z_"+want+"_test" {
+			t.Errorf("%q: %q, want …_%s_test", label, got, want)
+		}
 	}
 }

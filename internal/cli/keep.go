@@ -3,13 +3,17 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -43,7 +47,7 @@ func (o *keepOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.label, "label", "", "name of what is measured, for the history and the files of --out, e.g. a link")
 	f.StringVar(&o.note, "note", "", "a remark that is kept with the result")
 	f.StringArrayVar(&o.tags, "tag", nil, "a word to find the result by (repeatable; \"keep\" is never pruned)")
-	f.StringVar(&o.out, "out", "", "write the result to files DATE_LABEL_TEST.json, .txt in this folder, too; nothing is overwritten")
+	f.StringVar(&o.out, "out", "", "write the result to files DATE_LABEL_TEST.json, .txt and, of each end's own count, _client.csv, _server.csv in this folder, too; nothing is overwritten")
 	f.BoolVar(&o.noStore, "no-store", false, "do not keep the result in the history")
 }
 
@@ -124,7 +128,7 @@ const hopsPatience = 300 * time.Millisecond
 
 // setHops puts the way into runs, if it is known.
 func (o *keepOptions) setHops(ctx context.Context, e *env, runs ...*result.Run) {
-	if o.noStore || len(runs) == 0 {
+	if o.noStore && o.out == "" || len(runs) == 0 {
 		return
 	}
 	host := o.host
@@ -268,7 +272,13 @@ func (e *env) storeEntry(ctx context.Context, entry *store.Entry) (err error) {
 	return err
 }
 
-// writeFiles writes the document and its text to files in dir that did not exist.
+// outFile is one of the files of --out: what follows the name, and what is in it.
+type outFile struct {
+	ending string
+	data   []byte
+}
+
+// writeFiles writes the document, its text and each end's own table to files in dir that did not exist.
 func (e *env) writeFiles(dir string, entry *store.Entry) error {
 	var doc, text bytes.Buffer
 	var err error
@@ -280,29 +290,77 @@ func (e *env) writeFiles(dir string, entry *store.Entry) error {
 	if err == nil {
 		err = e.plainEntry(&text, entry)
 	}
+	files := []outFile{{".json", doc.Bytes()}, {".txt", text.Bytes()}}
+	var tables []outFile
+	if err == nil {
+		tables, err = e.endTables(entry)
+	}
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	base := fileBase(&entry.Record)
-	for n := 1; n < 1000; n++ {
-		name := filepath.Join(dir, base)
-		if n > 1 {
-			name += fmt.Sprintf("-%d", n)
+	files = append(files, tables...)
+	for n := 1; n <= mostNames; n++ {
+		name := filepath.Join(dir, numbered(fileBase(&entry.Record), n))
+		var endings []string
+		for _, f := range files {
+			if err = writeNew(name+f.ending, f.data); err != nil {
+				break
+			}
+			endings = append(endings, f.ending)
 		}
-		err = writeNew(name+".json", doc.Bytes())
-		if errors.Is(err, os.ErrExist) {
+		switch {
+		case len(endings) == 0 && errors.Is(err, os.ErrExist):
 			continue
-		}
-		if err == nil {
-			err = writeNew(name+".txt", text.Bytes())
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("--out: %w", err)
 		}
-		fmt.Fprintf(e.Err, "fullbore: written to %s.json, .txt\n", name)
+		fmt.Fprintf(e.Err, "fullbore: written to %s%s\n", name, strings.Join(endings, ", "))
 		return nil
 	}
-	return fmt.Errorf("--out: %s: there are too many of that name", filepath.Join(dir, base))
+	return fmt.Errorf("--out: %s: there are too many of that name", filepath.Join(dir, fileBase(&entry.Record)))
+}
+
+// mostNames is how many files may have one name, told apart by numbers.
+const mostNames = 1000
+
+// numbered is the n-th name of a base, from 1.
+func numbered(base string, n int) string {
+	if n < 2 {
+		return base
+	}
+	return fmt.Sprintf("%s-%d", base, n)
+}
+
+// endTables are intervals and totals as each end counted them, one file an end; an end that told nothing has none.
+func (e *env) endTables(entry *store.Entry) (out []outFile, err error) {
+	var all bytes.Buffer
+	if err := e.showAs(&all, "csv", false, loadedOf(entry)); err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(&all).ReadAll()
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	column := slices.Index(rows[0], "end")
+	for _, end := range []result.End{result.Client, result.Server} {
+		mine := [][]string{rows[0]}
+		for _, row := range rows[1:] {
+			if row[column] == string(end) {
+				mine = append(mine, row)
+			}
+		}
+		if len(mine) == 1 {
+			continue
+		}
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		w.UseCRLF = true
+		if err := w.WriteAll(mine); err != nil {
+			return nil, err
+		}
+		out = append(out, outFile{"_" + string(end) + ".csv", b.Bytes()})
+	}
+	return out, nil
 }
 
 // fileBase is DATE_LABEL_TEST: the start in UTC, what was measured, the command.
@@ -312,13 +370,17 @@ func fileBase(r *store.Record) string {
 		what = r.Host
 	}
 	clean := func(s string) string {
-		return strings.Trim(strings.Map(func(c rune) rune {
-			switch {
-			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c > 0x7f:
+		s = strings.Map(func(c rune) rune {
+			if c == '.' || c == '-' || unicode.IsLetter(c) || unicode.IsMark(c) || unicode.IsDigit(c) {
 				return c
 			}
 			return '-'
-		}, s), ".-")
+		}, s)
+		for len(s) > mostWord {
+			_, n := utf8.DecodeLastRuneInString(s)
+			s = s[:len(s)-n]
+		}
+		return strings.Trim(s, ".-")
 	}
 	parts := []string{r.Started.UTC().Format("20060102T150405Z")}
 	for _, p := range []string{clean(what), clean(r.Kind)} {
@@ -328,6 +390,9 @@ func fileBase(r *store.Record) string {
 	}
 	return strings.Join(parts, "_")
 }
+
+// mostWord bounds a part of a file's name, bytes: systems take 255 for all of it.
+const mostWord = 100
 
 // writeNew writes a file that must not exist.
 func writeNew(name string, data []byte) error {

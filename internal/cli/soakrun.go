@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -162,6 +165,7 @@ func (s *soaking) run(ctx context.Context) error {
 			return r.Run(ctx, p, result.Tee(sink, events))
 		},
 	}
+	s.bound(ctx)
 	played := p.Play(ctx)
 	if err := s.record.Close(); err != nil && played.Err == nil {
 		played.Err = &result.Error{Code: "failed", Text: err.Error()}
@@ -177,19 +181,31 @@ func (s *soaking) begin() error {
 	if s.record != nil {
 		return nil
 	}
-	file, err := s.e.soakRecord(s.o, &s.book.Head)
-	if err != nil || file == "" {
-		return err
+	for n := 1; ; n++ {
+		file, err := s.recordName(n)
+		if err != nil || file == "" {
+			return err
+		}
+		rec, err := soak.Create(file, s.book.Head)
+		if errors.Is(err, fs.ErrExist) && s.o.record == "" && n < mostNames {
+			continue
+		}
+		if err != nil {
+			return recordFault(err)
+		}
+		s.record, s.file = rec, file
+		if s.view.shows {
+			s.view.line("", "Record: "+file)
+		}
+		return nil
 	}
-	rec, err := soak.Create(file, s.book.Head)
-	if err != nil {
-		return usagef("--record: %v", err)
+}
+
+// bound keeps the bound of the records, where this one lies among them.
+func (s *soaking) bound(ctx context.Context) {
+	if dir, err := s.e.recordsDir(); err == nil && s.record != nil && filepath.Dir(s.file) == dir {
+		s.e.boundRecords(ctx, s.file)
 	}
-	s.record, s.file = rec, file
-	if s.view.shows {
-		s.view.line("", "Record: "+file)
-	}
-	return nil
 }
 
 // helloBytes is what the first test moves, which only finds out who is there.
@@ -314,6 +330,7 @@ func (s *soaking) close(ctx context.Context, played soak.Played) error {
 		}
 		rep.Err = nil // judging it went well
 	}
+	s.bound(ctx)
 	err := s.e.closeMethod(&s.o.methodOptions, s.job, s.view, rep, s.wishes)
 	if err == nil {
 		err = passed(rep)
@@ -343,8 +360,30 @@ const (
 	soakHourRows   = 48
 )
 
-// soakFinal prints the figures of a soak.
+// soakFinal prints the figures of a soak and what its rules say of them.
 func soakFinal(v *stageView, rep *result.Report) {
+	v.soakTables(rep)
+	fmt.Fprintln(v.e.Out)
+	for _, i := range rep.Items {
+		if i.ID != "expect" {
+			v.line(screen.Left(strings.ToUpper(i.Result), 13), strings.Join(i.Reasons, "; "))
+		}
+	}
+	v.soakHost(rep.Soak)
+}
+
+// soakHost is this host over the soak, and where the record is.
+func (v *stageView) soakHost(s *result.Soak) {
+	if text := conclude.SoakHost(s.Machine); text != "" {
+		v.line("this host: ", text)
+	}
+	if s.Record != "" {
+		v.line("record: ", s.Record)
+	}
+}
+
+// soakTables prints the rates, hour by hour, and the outages.
+func (v *stageView) soakTables(rep *result.Report) {
 	s := rep.Soak
 	w := v.e.Out
 	rate := func(p *float64) string {
@@ -402,18 +441,6 @@ func soakFinal(v *stageView, rep *result.Report) {
 			break
 		}
 		v.line("  · ", outageText(rep, &o))
-	}
-	fmt.Fprintln(w)
-	for _, i := range rep.Items {
-		if i.ID != "expect" {
-			v.line(screen.Left(strings.ToUpper(i.Result), 13), strings.Join(i.Reasons, "; "))
-		}
-	}
-	if text := conclude.SoakHost(s.Machine); text != "" {
-		v.line("this host: ", text)
-	}
-	if s.Record != "" {
-		v.line("record: ", s.Record)
 	}
 }
 

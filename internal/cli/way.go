@@ -21,10 +21,10 @@ type wayLook struct {
 // look begins to look for the way to host, where its runs will be kept. It returns at once; what is looked
 // for ends by itself within some seconds.
 func (o *keepOptions) look(ctx context.Context, e *env, host string, family int) {
-	if o.noStore || host == "" || host == "self" || o.ways[host] != nil {
+	if host == "" || host == "self" || o.ways[host] != nil {
 		return
 	}
-	if _, err := e.historyPath(); err != nil {
+	if _, err := e.historyPath(); (o.noStore || err != nil) && o.out == "" { // nobody keeps what is found
 		return
 	}
 	w := &wayLook{done: make(chan struct{})}

@@ -21,6 +21,8 @@ var (
 	ErrAmbiguous = errors.New("several runs begin like this")
 	// ErrNewer means that a newer release of this program wrote the store.
 	ErrNewer = errors.New("the history was written by a newer release of fullbore")
+	// ErrUnwritable means that the store's place takes no writes; it may still be read.
+	ErrUnwritable = errors.New("the history cannot be written")
 	// ErrExists means that a run of that ID is there already.
 	ErrExists = errors.New("this run is there already")
 )

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -35,11 +36,13 @@ const Wait = 10 * time.Second
 
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte names the family.
 const (
-	codeBusy    = 5          // SQLITE_BUSY
-	codeCorrupt = 11         // SQLITE_CORRUPT
-	codeNotADB  = 26         // SQLITE_NOTADB
-	codeShmSize = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the WAL, which lies beside it, found no room
-	codeShmMap  = 10 | 21<<8 // SQLITE_IOERR_SHMMAP
+	codeBusy     = 5          // SQLITE_BUSY
+	codeReadOnly = 8          // SQLITE_READONLY
+	codeCorrupt  = 11         // SQLITE_CORRUPT
+	codeCantOpen = 14         // SQLITE_CANTOPEN
+	codeNotADB   = 26         // SQLITE_NOTADB
+	codeShmSize  = 10 | 19<<8 // SQLITE_IOERR_SHMSIZE: the index of the WAL, which lies beside it, found no room
+	codeShmMap   = 10 | 21<<8 // SQLITE_IOERR_SHMMAP
 )
 
 // Store implements store.Store.
@@ -54,11 +57,11 @@ var _ store.Store = (*Store)(nil)
 // closes the store.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
+		return nil, marked(fmt.Errorf("history: %w", err))
 	}
 	// SQLite would make the file for everybody to read.
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
+		return nil, marked(fmt.Errorf("history: %w", err))
 	} else if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -69,6 +72,62 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	db.SetMaxOpenConns(1) // one file, one writer: more would only wait for each other
 	s := &Store{db: db, path: path}
 	if err := s.prepare(ctx); err != nil {
+		_ = db.Close()
+		return nil, marked(fmt.Errorf("history %s: %w", path, plain(err)))
+	}
+	return s, nil
+}
+
+// unwritable is an error that is store.ErrUnwritable, too.
+type unwritable struct{ error }
+
+func (u unwritable) Is(target error) bool { return target == store.ErrUnwritable }
+func (u unwritable) Unwrap() error        { return u.error }
+
+// marked makes err store.ErrUnwritable as well, where the place takes no writes.
+func marked(err error) error {
+	var e *driver.Error
+	code := 0
+	if errors.As(err, &e) {
+		code = e.Code() & 0xff
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || code == codeCantOpen || code == codeReadOnly {
+		return unwritable{err}
+	}
+	return err
+}
+
+// OpenReading opens a file that is there for reading alone: on a medium, in a folder or with a mode that takes
+// no writes, where Open gives store.ErrUnwritable. The caller closes the store.
+func OpenReading(ctx context.Context, path string) (*Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	q := url.Values{}
+	q.Set("mode", "ro")
+	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 { // else a reader must see what lies in it
+		q.Set("immutable", "1")
+	}
+	q.Set("_busy_timeout", strconv.FormatInt(Wait.Milliseconds(), 10))
+	db, err := sql.Open("sqlite", uri(path, q))
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	s := &Store{db: db, path: path}
+	latest, err := latest()
+	have := int64(0)
+	if err == nil {
+		have, err = s.version(ctx)
+	}
+	switch {
+	case err != nil:
+	case have > latest:
+		err = fmt.Errorf("schema %d, this program knows %d: %w", have, latest, store.ErrNewer)
+	case have < latest:
+		err = fmt.Errorf("schema %d is older than this program's, %d, and cannot be brought up to date: %w", have, latest, store.ErrUnwritable)
+	}
+	if err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("history %s: %w", path, plain(err))
 	}
@@ -83,6 +142,11 @@ func dsn(path string) string {
 	q.Set("_synchronous", "FULL")
 	q.Set("_foreign_keys", "1")
 	q.Set("_txlock", "immediate")
+	return uri(path, q)
+}
+
+// uri names a file as SQLite's URIs do.
+func uri(path string, q url.Values) string {
 	slashed := filepath.ToSlash(path)
 	if filepath.VolumeName(path) != "" { // C:\… is file:///C:/…
 		slashed = "/" + slashed
@@ -125,6 +189,8 @@ func plain(err error) error {
 	switch code := e.Code(); {
 	case code&0xff == codeCorrupt || code&0xff == codeNotADB:
 		return fmt.Errorf("%w: the file is damaged or was never a history; move it away, and a new one is made", err)
+	case code&0xff == codeReadOnly:
+		return fmt.Errorf("%w: it can only be read here", err)
 	case code == codeShmSize || code == codeShmMap:
 		return fmt.Errorf("%w: its disk is full, it seems", err)
 	}

@@ -241,6 +241,47 @@ func TestCannot(t *testing.T) {
 	}
 }
 
+// What can only be read is read whole, also what another process has not yet brought into the main file; and
+// nothing can be written to it.
+func TestReading(t *testing.T) {
+	place := t.TempDir()
+	path := filepath.Join(place, "sub", "history.db")
+	if _, err := sqlite.OpenReading(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is not there: %v", err)
+	}
+	writer := open(t, place)
+	if err := writer.Add(t.Context(), store.OfRun(storetest.Run(1))); err != nil {
+		t.Fatal(err)
+	}
+	look := func(what string) {
+		t.Helper()
+		s, err := sqlite.OpenReading(t.Context(), path)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		defer s.Close()
+		if all, err := s.List(t.Context(), store.Filter{}); err != nil || len(all) != 1 {
+			t.Errorf("%s: %d runs, %v", what, len(all), err)
+		}
+		if e, err := s.Get(t.Context(), storetest.ID(1)); err != nil || e.Run == nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := s.Note(t.Context(), storetest.ID(1), "x"); err == nil || !strings.Contains(err.Error(), "it can only be read here") {
+			t.Errorf("%s: a note: %v", what, err)
+		}
+		if _, err := s.Prune(t.Context(), store.Bounds{Keep: 1}); err != nil {
+			t.Errorf("%s: pruning nothing: %v", what, err)
+		}
+	}
+	look("beside a writer")
+	_ = writer.Close()
+	look("alone")
+	exec1(t, path, "DELETE FROM goose_db_version WHERE version_id > 1")
+	if _, err := sqlite.OpenReading(t.Context(), path); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("an older schema: %v", err)
+	}
+}
+
 // Names with signs that mean something in a URI.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"a b", "100%", "what?", "x#y", "ä", "a&b=c"} {
