@@ -43,7 +43,8 @@ heat, volume quotas). Both directions at once, unless --up or --down.
 
 Each second of each direction is written to a record as it comes, so that nothing is
 lost whatever ends the program, and memory stays as it is; --resume goes on with it,
---replay judges it again. A test that breaks off is begun again as soon as HOST
+--replay judges it again, also while it is still being written: with --report that is
+the page of how it stands. A test that breaks off is begun again as soon as HOST
 answers: it is asked ten times a second, so an outage's end is known within 0.2 s.
 
 Outage: at least a second below a tenth of the usual rate. Passed: at least 99.9 % of
@@ -55,7 +56,8 @@ hour; of UDP towards it outages upwards cannot be seen while a test runs.
 
 Traffic: as much as the path carries all the time: 1 Gbit/s makes 10.8 TB a day and
 direction. Bound it with -b, --max-bytes or --max-rate; --dry-run says how much.
-Record: about 11 MB a day and direction.
+Record: about 11 MB a day and direction; those beside the history stay below its bound
+(see fullbore history --help), the oldest going first.
 
 Exit codes: 0 passed, 1 not passed, 2 nothing to judge by, 130 interrupted.`
 
@@ -67,6 +69,7 @@ const soakExample = `  fullbore soak 192.0.2.2                        a day, bot
   fullbore soak 192.0.2.2 --expect 'availability >= 99.99%, outage <= 2s'
   fullbore soak --resume link7.jsonl             go on after a break of this host
   fullbore soak --replay link7.jsonl --json      judge a record again; nothing is sent
+  fullbore soak --replay link7.jsonl --report now.html   how it stands, meanwhile
   fullbore soak self -t 1m                       try it`
 
 func newSoakCmd(e *env) *cobra.Command {
