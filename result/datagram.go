@@ -151,6 +151,10 @@ type Probes struct {
 	Rate      *float64   `json:"transactions_per_s,omitempty"`
 	Histogram []Bucket   `json:"round_trip_histogram,omitempty"`
 	Stamps    string     `json:"stamps,omitempty"` // "kernel" or "user"
+	// WakeUp is by how much this host was late with its probes: what a timer of it, and the wait for a core,
+	// are wrong by. ClockStep is the least step of its clock that was seen, s. nil = not measured.
+	WakeUp    *Quantiles `json:"wakeup_error,omitempty"`
+	ClockStep *float64   `json:"clock_step_s,omitempty"` // see WakeUp
 	// MTU is of kind "udp-mtu": what was found of each direction, up first.
 	MTU []PathMTU `json:"path_mtu,omitempty"`
 	// Ramp is of kind "rpm": what was seen in each interval.

@@ -34,6 +34,8 @@ var probeFields = []Topic{
 	{Word: "saturated", In: []string{"RampInterval"}, Text: "The rate had settled: the standard deviation of the last four moving averages was below 5 % of the last. No further connection begins from there on."},
 	{Word: "probe_only", In: []string{"Test"}, Text: "The run was made for its probes (fullbore delay): there is no load, or only a plain test that stands in for probes which the other end does not answer."},
 	{Word: "tcp_rtt_s", In: []string{"Probes"}, Unit: "seconds", Text: "The smoothed round trip that the kernel has for the control connection; told where nothing answers probes.", Source: "TCP_INFO, tcpi_rtt"},
+	{Word: "wakeup_error", In: []string{"Probes"}, Unit: "seconds", Text: "By how much this host was late with its probes: the error of its timers, and what it waited for a core. Delays do not contain it, since each probe carries the time at which it really left; a path that is looked at each millisecond is then looked at less evenly.", Source: "M-DELAY, M-SELF", Do: "Above a tenth of the spacing: fewer other loads on this host, or a longer --spacing.", See: []string{"clock_step_s", "sender-limited"}},
+	{Word: "clock_step_s", In: []string{"Probes"}, Unit: "seconds", Text: "The least step of this host's clock that was seen: no time stamp is finer.", Source: "M-DELAY"},
 	{Word: "tcp_min_rtt_s", In: []string{"Probes"}, Unit: "seconds", Text: "The least round trip that the kernel saw on the control connection.", Source: "TCP_INFO, tcpi_min_rtt"},
 	{Word: "round_trip_histogram", In: []string{"Probes"}, Text: "The round trips in classes; empty ones are left out.", See: []string{"round_trip"}},
 	{

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/delay"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -77,8 +78,10 @@ type Prober struct {
 	foreign  int64  // datagrams that are no answers of this test
 	unproven int64  // requests that got a challenge in place of an answer; they count nowhere
 	lastSent int64
-	maxTrip  int64 // longest round trip so far
-	spent    bool  // Most ended the requests
+	maxTrip  int64           // longest round trip so far
+	spent    bool            // Most ended the requests
+	late     delay.Histogram // of requests, behind their due times
+	step     int64           // of the clock, the least that was seen, ns; 0 = none was
 }
 
 // outgoing is a request on its way.
@@ -128,6 +131,7 @@ func (p *Prober) Stop() { p.once.Do(func() { close(p.over) }) }
 // Every goroutine is gone when it returns. The error is ctx's cause.
 func (p *Prober) Run(ctx context.Context) error {
 	var receiver sync.WaitGroup
+	p.step = clockStep(p.c.Now)
 	receiver.Go(p.receive) // ends with Conn
 	defer receiver.Wait()
 	defer p.c.Conn.Close() //nolint:errcheck // nothing is lost with it
@@ -178,8 +182,20 @@ func (p *Prober) send(ctx context.Context, tick *time.Ticker) error {
 		if p.exhausted() {
 			return nil
 		}
-		p.request(b)
+		p.request(b, due)
 	}
+}
+
+// clockStep is the least step of a clock between two readings, ns; 0 = it stood still.
+func clockStep(now func() int64) (least int64) {
+	for last, n := now(), 0; n < 1000; n++ {
+		at := now()
+		if d := at - last; d > 0 && (least == 0 || d < least) {
+			least = d
+		}
+		last = at
+	}
+	return least
 }
 
 // exhausted reports, and notes, that the budget holds no further request with its answer.
@@ -190,13 +206,14 @@ func (p *Prober) exhausted() bool {
 	return p.spent
 }
 
-// request sends the next request.
-func (p *Prober) request(b []byte) {
+// request sends the next request, which was due at that time.
+func (p *Prober) request(b []byte, due int64) {
 	p.mu.Lock()
 	seq := p.sent + 1
 	answers := p.f.answered
 	now := p.c.Now()
 	p.sent, p.lastSent = seq, now
+	p.late.Add(now - due)
 	p.ring[int(seq)%len(p.ring)] = outgoing{seq: seq, sent: now}
 	p.mu.Unlock()
 	q := Request{Test: p.c.Test, Seq: seq, Class: p.c.Class, Lane: p.c.Lane, Sent: now, Answers: answers}
@@ -340,6 +357,13 @@ func (p *Prober) figures(remote *Counts, final bool) *result.Probes {
 	}
 	out.LostUp, out.LostDown = p.split(remote)
 	p.f.fill(out, final)
+	if final {
+		out.WakeUp = p.late.Quantiles()
+		if p.step > 0 {
+			step := float64(p.step) / 1e9
+			out.ClockStep = &step
+		}
+	}
 	return out
 }
 

@@ -169,6 +169,9 @@ func TestProberQuietPath(t *testing.T) {
 		if d := time.Since(began); d > 10100*ms {
 			t.Errorf("it took %v", d)
 		}
+		if r.WakeUp == nil || r.WakeUp.N != 500 || r.WakeUp.Max > 1e-3 {
+			t.Errorf("late by %+v", r.WakeUp)
+		}
 		near(t, "round trip", r.RoundTrip.P50, 0.016, 0.00016)
 		near(t, "jitter up", r.Up.Jitter.Max, 0, 1e-9)
 		if r.Kind != "udp-echo" || r.Profile != "voice" || r.Spacing != 0.02 || r.Size != 64 || r.Stamps != "kernel" || len(r.Histogram) != 1 {

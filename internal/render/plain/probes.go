@@ -146,12 +146,12 @@ func probeFacts(run *result.Run, p *result.Probes) []fact {
 	add("clocks", clockText(run, p))
 	switch p.Stamps {
 	case "kernel":
-		add("stamps", "of the kernels at both ends")
+		add("stamps", "of the kernels at both ends"+wakeText(p))
 	case "user":
 		if p.Kind == "tcp-connect" {
 			break
 		}
-		add("stamps", "of the program: what it waited for a core is in the figures")
+		add("stamps", "of the program: what it waited for a core is in the figures"+wakeText(p))
 	}
 	if p.TCPRTT != nil {
 		text := "TCP's, on the control connection: " + conclude.Time(*p.TCPRTT)
@@ -230,4 +230,16 @@ func unknownText(run *result.Run, p *result.Probes) string {
 		return "one-way delay: too few answers to relate the clocks"
 	}
 	return ""
+}
+
+// wakeText is how well this host kept to the due times, and how fine its clock is.
+func wakeText(p *result.Probes) string {
+	if p.WakeUp == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; this host sent %s after the due times (p50; p99 %s)", conclude.Time(p.WakeUp.P50), conclude.Time(p.WakeUp.P99))
+	if p.ClockStep != nil {
+		text += fmt.Sprintf(", its clock steps by %s", conclude.Time(*p.ClockStep))
+	}
+	return text
 }
