@@ -163,7 +163,7 @@ func delays(rep *result.Report) *plot {
 		switch name {
 		case "idle", "up-1", "down-1", "both-4":
 		default:
-			if len(rep.Stages) > 0 || len(p.Series) >= 4 {
+			if len(rep.Stages) > 0 && rep.Load == nil || len(p.Series) >= 4 {
 				continue
 			}
 		}

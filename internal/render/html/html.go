@@ -147,7 +147,7 @@ func pageOf(rep *result.Report) *page {
 		p.Reasoned = p.Reasoned || p.Stages[i].Showed != ""
 	}
 	p.Plots = append(append(p.Plots, sweepPlots(rep)...), soakPlots(rep)...)
-	for _, f := range []func(*result.Report) []table{sweepTables, comparedTables, connTables, soakTables} {
+	for _, f := range []func(*result.Report) []table{sweepTables, comparedTables, connTables, loadTables, pathTables, soakTables} {
 		p.Tables = append(p.Tables, f(rep)...)
 	}
 	if rep.Sweep != nil {
@@ -175,6 +175,7 @@ func typed(words []string) string {
 // titles are those of the kinds of a report, before the name of the other end.
 var titles = map[string]string{
 	"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ",
+	"load": "Delay under load of the path to ", "mtu": "Packet sizes of the path to ",
 	"sweep": "Sweep of the path to ", "soak": "Soak of the path to ", "connrate": "Connections a second to ", "compare": "Comparison of the path to ",
 }
 

@@ -208,6 +208,12 @@ func tiles(rep *result.Report) (out []tile) {
 	if rep.ConnRate != nil {
 		return connTiles(rep.ConnRate)
 	}
+	if rep.Load != nil {
+		return loadTiles(rep.Load)
+	}
+	if rep.Kind == "mtu" && len(rep.Paths) > 0 {
+		return pathTiles(rep.Paths)
+	}
 	if len(rep.Verdicts) > 0 {
 		if v := &rep.Verdicts[0]; v.Measured != nil {
 			out = append(out, tile{"measured", svg.BitRate.Format(*v.Measured), directionWord(v.Direction)})
