@@ -41,6 +41,9 @@ type Report struct {
 	Soak  *Soak     `json:"soak,omitempty"` // of a soak
 	// Load is of load: what a full path does to small packets.
 	Load *Load `json:"load,omitempty"`
+	// Asked is of a method what of the user's words bears on the measurement, by name: flags, and words
+	// without the host; not the port, nor what only prints, keeps or judges.
+	Asked []string `json:"asked_for,omitempty"`
 
 	Acceptance *Acceptance `json:"acceptance,omitempty"` // of a hand-over
 	// TCPFramework is of rfc6349: TCP throughput against what the path allows.

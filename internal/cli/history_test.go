@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/fullbore-net/fullbore/internal/render"
 	"github.com/fullbore-net/fullbore/internal/render/goldentest"
@@ -378,5 +379,40 @@ func TestFileBase(t *testing.T) {
 		if got := fileBase(&r); got != "20261130T120100Z_"+want+"_test" {
 			t.Errorf("%q: %q, want …_%s_test", label, got, want)
 		}
+	}
+}
+
+// What a method was asked for does not hang on the order of the flags, nor on those that only print or keep.
+func TestAskedFor(t *testing.T) {
+	t.Parallel()
+	asked := func(words ...string) string {
+		o := &loadOptions{}
+		cmd := &cobra.Command{Use: "load"}
+		o.addFlags(cmd)
+		cmd.Flags().VarP(durationFlag{&o.Time}, "time", "t", "")
+		if err := cmd.ParseFlags(words); err != nil {
+			t.Fatal(err)
+		}
+		rep := &result.Report{Kind: "load"}
+		o.keep.mark(rep)
+		return strings.Join(rep.Asked, " ")
+	}
+	want := asked("192.0.2.2", "-t", "5", "--max-rate", "20M")
+	if want != "--max-rate=20.0 Mbit/s --time=5 s" {
+		t.Errorf("%q", want)
+	}
+	for _, words := range [][]string{
+		{"--max-rate", "20M", "-t5", "192.0.2.2"},
+		{"--label", "x", "--note", "y z", "--json", "-t", "5s", "--expect", "rise <= 1ms", "192.0.2.9", "-p", "9", "--max-rate=20M", "--out", "/tmp"},
+	} {
+		if got := asked(words...); got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
+	}
+	if got := asked("services.yaml", "192.0.2.2"); got != "services.yaml" {
+		t.Errorf("a file: %q", got)
+	}
+	if got := askedFor(nil); got != nil {
+		t.Errorf("no flags: %q", got)
 	}
 }

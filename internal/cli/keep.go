@@ -39,11 +39,14 @@ type keepOptions struct {
 	// rates, losses and round trips of the runs.
 	headline []result.Value
 
+	flags *pflag.FlagSet // of the command; nil = it was called without
+
 	id   string              // of the report; made once
 	ways map[string]*wayLook // by host; see look
 }
 
 func (o *keepOptions) addFlags(f *pflag.FlagSet) {
+	o.flags = f
 	f.StringVar(&o.label, "label", "", "name of what is measured, for the history and the files of --out, e.g. a link")
 	f.StringVar(&o.note, "note", "", "a remark that is kept with the result")
 	f.StringArrayVar(&o.tags, "tag", nil, "a word to find the result by (repeatable; \"keep\" is never pruned)")
@@ -103,6 +106,32 @@ func (o *keepOptions) mark(rep *result.Report) {
 		o.id = store.NewID(rep.Started)
 	}
 	rep.ID, rep.Label, rep.Note, rep.Tags = o.id, o.label, o.note, o.tags
+	if rep.Kind != "test" && rep.Kind != "delay" { // of those the runs say it
+		rep.Asked = askedFor(o.flags)
+	}
+}
+
+// besides are flags that only print, keep or judge, or say where the peer is: runs that differ in them are alike.
+var besides = []string{
+	"label", "note", "tag", "out", "no-store", "json", "json-stream", "csv", "plain", "quiet", "report", "junit", "expect", "seed", "dry-run", "record", "resume", "replay",
+	"port", "connect-timeout", "queue", "availability", "longest-outage", "reference",
+}
+
+// askedFor is what of a command's words bears on the measurement: flags by name, then words but for the last, which
+// is the host.
+func askedFor(f *pflag.FlagSet) (out []string) {
+	if f == nil {
+		return nil
+	}
+	f.Visit(func(x *pflag.Flag) { // in order of the names
+		if !slices.Contains(besides, x.Name) {
+			out = append(out, "--"+x.Name+"="+x.Value.String())
+		}
+	})
+	if n := f.NArg(); n > 1 {
+		out = append(out, f.Args()[:n-1]...)
+	}
+	return out
 }
 
 // keep stores a report and writes the files of --out. What goes wrong in the history is said

@@ -3,6 +3,7 @@ package explain
 // reportFields are those of the document of several runs.
 var reportFields = []Topic{
 	{Word: "inputs", In: []string{"Report"}, Text: "The command's arguments as the user typed them."},
+	{Word: "asked_for", In: []string{"Report"}, Text: "What of the user's words bears on the measurement, in the order of the names: flags and words without the host, the port, and what only prints or keeps. Reports of one command with the same list are one series of the history; absent where nothing was asked for, and of documents of others.", See: []string{"inputs"}},
 	{Word: "runs", In: []string{"Report", "LossPeriods"}, Text: "Of a report: every run that it rests on, whole, in the order in which they were made. Of a pattern of loss: how many times one or more datagrams in a row were missing.", Source: "RFC 3357 loss periods"},
 	{Word: "curve", In: []string{"Report"}, Text: "The figures of a sweep: what was varied against the rate it gave. Absent in other reports."},
 	{Word: "x", In: []string{"Point"}, Text: "What was varied, in the unit that the point's label says."},

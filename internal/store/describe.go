@@ -159,14 +159,11 @@ func best(runs []*result.Run) []result.Value {
 	return out
 }
 
-// asked is what a method's report was asked to do: its kind, its words but for the host, and the
-// transport.
+// asked is what a method's report was asked to do: its kind, and what of its words bears on the measurement.
 func asked(rep *result.Report) []alike.Fact {
 	l := []alike.Fact{{Name: "kind", Value: rep.Kind}}
-	for i, w := range rep.Inputs {
-		if i > 0 {
-			l = append(l, alike.Fact{Name: "word", Value: w})
-		}
+	for _, w := range rep.Asked {
+		l = append(l, alike.Fact{Name: "word", Value: w})
 	}
 	if rep.Profile != "" {
 		l = append(l, alike.Fact{Name: "profile", Value: rep.Profile})
