@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,11 +75,13 @@ func TestTripsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _ = Echo(slowEcho{server, 2 * time.Millisecond}, 0) }() // ends with client
+		var echo sync.WaitGroup
+		echo.Go(func() { _, _ = Echo(slowEcho{server, 2 * time.Millisecond}, 0) }) // ends with client
 		if err := trips.Run(t.Context(), client); err != nil {
 			t.Fatal(err)
 		}
 		_ = client.Close()
+		echo.Wait()
 		if r, n := trips.Result(), trips.Notices(); r.Answered != 10 || len(n) != 1 || n[0].Code != "budget-used" {
 			t.Errorf("%d answered, %v", r.Answered, n)
 		}
