@@ -8,7 +8,7 @@ type ConnRate struct {
 	// Reached is the most that were opened in a second with none failing; nil = not even the first step.
 	Reached *float64 `json:"reached_per_s"`
 	// Limit is what new connections fail by, "" = none failed: "refused", "no-answer",
-	// "local-ports", "local-files", "reset", "slow".
+	// "local-ports", "local-files", "local-cpu", "reset", "busy", "silent", "slow", "other".
 	Limit string `json:"fails_by,omitempty"`
 	Where End    `json:"fails_at,omitempty"` // at which end; absent = on the way, or not known
 	Why   string `json:"because,omitempty"`  // a sentence with the evidence
@@ -23,6 +23,8 @@ type ConnRateStep struct {
 	Rate    float64     `json:"opened_per_s"` // Opened over Seconds
 	Failed  []ConnFault `json:"failures"`     // why others did not
 	Connect *Quantiles  `json:"connect_time"` // time to connect, s
+	// Held is how long, s, no connection could be begun because 8192 were being opened at the same time.
+	Held float64 `json:"held_s,omitempty"`
 	// SYNAgain counts SYNs that this host sent again meanwhile (all its programs); nil = not known.
 	SYNAgain *int64 `json:"syn_again"`
 }

@@ -20,6 +20,7 @@ type Report struct {
 	Items    []Item    `json:"items"`             // what was checked, passed or not
 	Notices  []Notice  `json:"notices"`           // about the whole; those about one run are in it
 	Summary  string    `json:"summary,omitempty"` // one sentence
+	Next     *Step     `json:"next,omitempty"`    // the command worth typing next, and why
 	Err      *Error    `json:"error,omitempty"`   // set when it broke off; the runs so far are kept
 	Profile  string    `json:"profile,omitempty"` // of a test: the procedure that it followed, e.g. "vm"
 	Stages   []Stage   `json:"stages,omitempty"`  // of a diagnosis, or a test by a profile: what was done, in order, and why

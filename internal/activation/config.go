@@ -38,7 +38,8 @@ type service struct {
 	Limits         limits
 }
 
-type limits struct{ FLR, FTD, FDV, Avail string }
+// limits as written; FD only with profile mef.
+type limits struct{ FLR, FTD, FDV, Avail, FD string }
 
 // read takes the file apart: which keys there are, and which kind of value each has.
 func (t *text) read(r *reader, data []byte) {
@@ -72,6 +73,7 @@ func (s *service) read(r *reader, n ast.Node, path string) {
 		"limits": func(n ast.Node, path string) {
 			r.Mapping(n, path, map[string]strictyaml.Handler{
 				"flr": r.Text(&s.Limits.FLR), "ftd": r.Text(&s.Limits.FTD), "fdv": r.Text(&s.Limits.FDV), "avail": r.Text(&s.Limits.Avail),
+				"fd": r.Text(&s.Limits.FD),
 			})
 		},
 	})
@@ -112,7 +114,7 @@ func Parse(name string, data []byte) (method.Activation, error) {
 	}
 	seen := map[string]bool{}
 	for i := range t.Services {
-		s := r.service(fmt.Sprintf("services[%d]", i), &t.Services[i])
+		s := r.service(fmt.Sprintf("services[%d]", i), &t.Services[i], out.MEF)
 		if seen[s.Name] {
 			r.fail(fmt.Sprintf("services[%d].name", i), "name %q: there is another service of that name", s.Name)
 		}
@@ -130,7 +132,8 @@ func (r *reader) fail(path, format string, args ...any) {
 	r.Fail(r.At(path), "", format, args...)
 }
 
-func (r *reader) service(path string, s *service) method.Service {
+// service reads one; mef: by the MEF's figures.
+func (r *reader) service(path string, s *service, mef bool) method.Service {
 	out := method.Service{Name: s.Name, Frame: s.Frame, Policing: s.Policing, Direction: plan.Direction(s.Direction)}
 	if s.Name == "" || strings.ContainsAny(s.Name, " \t/") {
 		r.fail(path+".name", "name %q: a word without blanks", s.Name)
@@ -162,6 +165,10 @@ func (r *reader) service(path string, s *service) method.Service {
 	out.Limits = method.ServiceLimits{
 		FLR: r.share(path+".limits.flr", s.Limits.FLR, -1), Avail: r.share(path+".limits.avail", s.Limits.Avail, -1),
 		FTD: r.seconds(path+".limits.ftd", s.Limits.FTD), FDV: r.seconds(path+".limits.fdv", s.Limits.FDV),
+		FD: r.seconds(path+".limits.fd", s.Limits.FD),
+	}
+	if s.Limits.FD != "" && !mef {
+		r.fail(path+".limits.fd", "fd %q: frame delay as a percentile is of profile mef; y1564 has ftd, the mean", s.Limits.FD)
 	}
 	return out
 }

@@ -24,7 +24,7 @@ services:
     dscp: ef
     policing: true
     direction: up
-    limits: {flr: 0.1%, ftd: 10ms, fdv: 2ms, avail: 0.9999}
+    limits: {flr: 0.1%, ftd: 10ms, fd: 15ms, fdv: 2ms, avail: 0.9999}
   - {name: bulk, cir: 20M}
   - {name: mixed, cir: 5M, emix: gbbe}
   - {name: bursty, cir: 8M, eir: 4M, frame: 1000, cbs: 30kB, ebs: 16K}
@@ -33,10 +33,10 @@ services:
 		t.Fatal(err)
 	}
 	want := method.Activation{MEF: true, Step: 2 * time.Second, Phase2: 2 * time.Hour, Margin: 0.05, Services: []method.Service{
-		{Name: "voice", CIR: 2e6, EIR: 5e5, Frame: 200, TOS: 184, Policing: true, Direction: plan.Up, Limits: method.ServiceLimits{FLR: 0.001, FTD: 0.010, FDV: 0.002, Avail: 0.9999}},
-		{Name: "bulk", CIR: 20e6, Frame: 1518, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1}},
-		{Name: "mixed", CIR: 5e6, Frame: 699, Mix: []int{128, 128, 1024, 1518}, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1}},
-		{Name: "bursty", CIR: 8e6, EIR: 4e6, Frame: 1000, CBS: 30000, EBS: 16384, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1}},
+		{Name: "voice", CIR: 2e6, EIR: 5e5, Frame: 200, TOS: 184, Policing: true, Direction: plan.Up, Limits: method.ServiceLimits{FLR: 0.001, FTD: 0.010, FDV: 0.002, Avail: 0.9999, FD: 0.015}},
+		{Name: "bulk", CIR: 20e6, Frame: 1518, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1, FD: -1}},
+		{Name: "mixed", CIR: 5e6, Frame: 699, Mix: []int{128, 128, 1024, 1518}, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1, FD: -1}},
+		{Name: "bursty", CIR: 8e6, EIR: 4e6, Frame: 1000, CBS: 30000, EBS: 16384, Direction: plan.Both, Limits: method.ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1, FD: -1}},
 	}}
 	if diff := cmp.Diff(want, a); diff != "" {
 		t.Error(diff)
@@ -63,6 +63,7 @@ func TestFaults(t *testing.T) {
 		"direction":        {"services:\n  - name: a\n    cir: 1M\n    direction: left\n", "f:4: direction \"left\""},
 		"frame":            {"services:\n  - name: a\n    cir: 1M\n    frame: 64\n", "f:4: frame 64"},
 		"limit":            {"services:\n  - name: a\n    cir: 1M\n    limits:\n      ftd: 10\n", "f:5: ftd \"10\""},
+		"FD without MEF":   {"services:\n  - name: a\n    cir: 1M\n    limits: {fd: 10ms}\n", "f:4: fd \"10ms\": frame delay as a percentile is of profile mef"},
 		"EMIX and frame":   {"services:\n  - name: a\n    cir: 1M\n    frame: 200\n    emix: bg\n", "f:5: emix \"bg\": frame says"},
 		"EMIX letter":      {"services:\n  - name: a\n    cir: 1M\n    emix: bz\n", "f:4: emix \"bz\": 'z': there are a to g"},
 		"EMIX too small":   {"services:\n  - name: a\n    cir: 1M\n    emix: ab\n", "f:4: emix \"ab\": frames of 64: must be 90"},

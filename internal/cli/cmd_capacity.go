@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type capacityOptions struct {
 	sub     time.Duration
 	fast    bool
 	bimodal int
+	bounded bool // by a word of the user's
 }
 
 const capacityLong = `Measure the IP-layer capacity towards HOST and back (M-CAP: RFC 9097, TR-471): the
@@ -60,7 +62,7 @@ func newCapacityCmd(e *env) *cobra.Command {
 	o.methodOptions.addFlags(cmd)
 	o.udpSteps.addFlags(cmd)
 	f := cmd.Flags()
-	f.VarP(durationFlag{&o.length}, "time", "t", "length of each direction, 5 to 60 s (default 10s)")
+	f.VarP(durationFlag{&o.length}, "time", "t", "length of each direction, 2 to 60 s; less than 5 s is marked (default 10s)")
 	f.Var(durationFlag{&o.sub}, "sub-interval", "length of a sub-interval (default 1s)")
 	f.BoolVar(&o.fast, "fast", false, "climb by doubling (type C of the rate search)")
 	f.IntVar(&o.bimodal, "bimodal", 0, "tell the maxima of so many first sub-intervals and of the rest apart")
@@ -86,7 +88,7 @@ func (o *capacityOptions) method(ctx context.Context, host string) (m method.Cap
 	m = method.CapacityTest{
 		Directions: o.directions(), TypeC: o.fast, Duration: o.length, Sub: o.sub, Bimodal: o.bimodal, UDP: o.udpSteps.plan(),
 	}
-	m.Max, _, from = o.most(ctx, &o.methodOptions, host)
+	m.Max, o.bounded, from = o.most(ctx, &o.methodOptions, host)
 	return m, from, nil
 }
 
@@ -105,6 +107,7 @@ func (e *env) runCapacity(ctx context.Context, o *capacityOptions, host string) 
 		method: m, possible: m.Possible(),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillCapacity(rep, m, h)
+			rep.Next = o.next(host, m, rep)
 			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)
 		},
 		final: finalFindings,
@@ -112,9 +115,40 @@ func (e *env) runCapacity(ctx context.Context, o *capacityOptions, host string) 
 			"rate": rateKind, "sustained": rateKind, "loss": shareKind,
 		},
 		figure:   "rate",
-		measured: leastFindings(map[string]string{"rate": "maximum_l3", "sustained": "sustained_l3", "loss": "loss"}),
+		measured: leastFindings(capacityFigures()),
+		excused:  excuse(capacityFigures()),
 		answered: func(rep *result.Report) bool { return len(rep.Findings) > 0 },
 	})
+}
+
+// capacityFigures are the values that --expect's words mean.
+func capacityFigures() map[string]string {
+	return map[string]string{"rate": "maximum_l3", "sustained": "sustained_l3", "loss": "loss"}
+}
+
+// next is what is worth typing then.
+func (o *capacityOptions) next(host string, m method.CapacityTest, rep *result.Report) *result.Step {
+	plain, top := false, false
+	for i := range rep.Findings {
+		f := &rep.Findings[i]
+		d := result.Direction(f.Direction)
+		switch {
+		case slices.Contains(f.Flags, "sender_limited"):
+			return fitness(d.Sender(), host)
+		case slices.Contains(f.Flags, "host_limited"):
+			return fitness(d.Receiver(), host)
+		}
+		plain, top = plain || slices.Contains(f.Flags, "not_steered"), top || slices.Contains(f.Flags, "at_max_load")
+	}
+	switch {
+	case len(rep.Findings) == 0:
+		return nil
+	case top && m.Max > 0 && o.bounded:
+		return o.step(host, "all that was to be tried went through: where does the path give?", "capacity", "HOST", "--max-rate", units.BitRate(2*m.Max).Exact())
+	case plain:
+		return &result.Step{Command: "fullbore serve", Why: "at " + host + ", in place of the iperf3 there: then the rate follows the path, and who lost is known"}
+	}
+	return o.step(host, "that is how much: what does a load do to delay?", "load", "HOST")
 }
 
 func defaultTo(d, or time.Duration) time.Duration {
@@ -137,6 +171,12 @@ func fillCapacity(rep *result.Report, m method.CapacityTest, history []method.Do
 		sentences = append(sentences, f.Summary)
 		plain = plain || !c.Steered
 	}
+	if m.Duration > 0 && m.Duration < capacityLeast && !plain {
+		rep.Notices = append(rep.Notices, result.Notice{
+			Code: "shortened", End: result.Client, Level: result.Info,
+			Text: fmt.Sprintf("a test of %s: the standard asks for 5 s at least, since the rate has to climb first", units.FormatDuration(m.Duration)),
+		})
+	}
 	if plain {
 		rep.Notices = append(rep.Notices, result.Notice{
 			Code: "not-steered", End: result.Server, Level: result.Warn,
@@ -149,6 +189,9 @@ func fillCapacity(rep *result.Report, m method.CapacityTest, history []method.Do
 		rep.Summary = "The test ended before anything was measured."
 	}
 }
+
+// capacityLeast is the shortest test of RFC 9097's practice (TR-471).
+const capacityLeast = 5 * time.Second
 
 // nearMost is the share of the greatest rate from which on that, not the path, was the limit.
 const nearMost = 0.97
@@ -173,6 +216,12 @@ func capacityFinding(c method.CapacityFound, most float64) result.Finding {
 	if best.Variation != nil {
 		add("delay_variation_max", *best.Variation, "s")
 	}
+	if q := best.Delay; q != nil {
+		add("delay_variation_min", q.Min, "s")
+		add("delay_variation_mean", q.Mean, "s")
+		add("reordered_then", float64(best.Reordered), "")
+		add("duplicates_then", float64(best.Duplicates), "")
+	}
 	if c.Run != nil {
 		for _, p := range c.Run.Probes {
 			if p.Kind == "udp-echo" && p.RoundTrip != nil {
@@ -191,9 +240,13 @@ func capacityFinding(c method.CapacityFound, most float64) result.Finding {
 		add("rest_l3", c.Rest.L3, "bit/s")
 		text += fmt.Sprintf(" Of the first sub-intervals the best had %s, of the rest %s.", units.BitRate(c.First.L3), units.BitRate(c.Rest.L3))
 	}
-	if c.HostLimited {
+	switch {
+	case c.HostLimited && c.Sender:
+		f.Flags = append(f.Flags, "host_limited", "sender_limited")
+		text += " The sending end was the limit, it did not send as fast as it should: the path may carry more."
+	case c.HostLimited:
 		f.Flags = append(f.Flags, "host_limited")
-		text += " An end was the limit (its socket dropped what arrived, or it did not send as fast as it should): the path may carry more."
+		text += " The receiving end was the limit, its socket dropped what arrived: the path may carry more."
 	}
 	if most > 0 && best.L3*c.L7 >= nearMost*most {
 		f.Flags = append(f.Flags, "at_max_load")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/connrate"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/oshost"
@@ -33,8 +36,10 @@ type connrateOptions struct {
 	connections     int64
 	exchange, abort bool
 	expect          []string
+	dryRun          bool
 	json, silent    bool
 	report          string
+	rounds          roundsFlag
 	keep            keepOptions
 }
 
@@ -89,6 +94,8 @@ func newConnRateCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.exchange, "exchange", false, "greet the server as an iperf3 client does and wait for its byte")
 	f.BoolVar(&o.abort, "abort", false, "close with a reset: no port is left waiting")
 	f.StringArrayVar(&o.expect, "expect", nil, "thresholds of connections a second, e.g. '>= 1000': exit code 1 when missed (repeatable)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be tried and how much traffic it makes; do nothing")
+	f.Var(&o.rounds, "rounds", roundsHelp)
 	f.BoolVar(&o.json, "json", false, "print one JSON document (schema: docs/schema/run-1.json, Report)")
 	f.BoolVarP(&o.silent, "quiet", "q", false, "only the closing sentence")
 	f.StringVar(&o.report, "report", "", "write the result to FILE.html, too")
@@ -135,6 +142,10 @@ func (e *env) runConnRate(ctx context.Context, o *connrateOptions, host string) 
 		}
 		wishes = append(wishes, t)
 	}
+	if o.dryRun {
+		o.dry(e.Out, host)
+		return nil
+	}
 	ctx, stop := e.interruptible(ctx)
 	defer stop()
 	target, port := host, o.plan.Port
@@ -153,17 +164,20 @@ func (e *env) runConnRate(ctx context.Context, o *connrateOptions, host string) 
 	address := net.JoinHostPort(addrs[0].String(), strconv.Itoa(port))
 	if !o.json && !o.silent {
 		fmt.Fprintf(e.Out, "Opening connections to %s, from %g a second on, at most %g a second and %d in all\n\n", screen.Clean(address), o.from, o.most, o.connections)
-		fmt.Fprintln(e.Out, connLine("asked", "opened", "failed", "connect", "p99", ""))
+		fmt.Fprintln(e.Out, connHead())
 	}
 	rep := &result.Report{
 		Schema: result.Schema, Kind: "connrate", Tool: result.Tool{Name: "fullbore", Version: Version}, Started: result.Now(e.Now()),
 		Inputs: e.words, Runs: []*result.Run{}, Verdicts: []result.Verdict{}, Items: []result.Item{}, Notices: []result.Notice{},
 	}
-	steps := e.connSteps(ctx, o, address, rep)
-	a := method.ConnRate{From: o.from, Most: o.most, Refine: o.refine}.Answer(steps)
-	a.Target, a.Exchange = address, o.exchange
-	rep.ConnRate = &a
-	rep.Summary = connText(&a)
+	e.connRounds(ctx, o, address, rep)
+	a := rep.ConnRate
+	rep.Summary = connText(a)
+	if len(rep.Rounds) > 0 && rep.Rounds[0].Median != nil {
+		rep.Summary = strings.TrimSuffix(rep.Summary, ".") + fmt.Sprintf("; median of %s: %s.", counted(len(rep.Rounds[0].Values), "round"), roundsText(&rep.Rounds[0]))
+	}
+	rep.Notices = append(rep.Notices, connRetries(a)...)
+	rep.Next = o.next(host, a)
 	var broke *result.Error
 	if errors.As(context.Cause(ctx), &broke) {
 		rep.Err = broke
@@ -171,19 +185,90 @@ func (e *env) runConnRate(ctx context.Context, o *connrateOptions, host string) 
 	return e.closeConnRate(ctx, o, host, rep, wishes)
 }
 
-// connSteps plays the method and prints each step.
-func (e *env) connSteps(ctx context.Context, o *connrateOptions, address string, rep *result.Report) (steps []result.ConnRateStep) {
+// dry says what would be tried.
+func (o *connrateOptions) dry(w io.Writer, host string) {
+	m := method.ConnRate{From: o.from, Most: o.most, Refine: o.refine}
+	fmt.Fprintf(w, "Opening connections to %s, %s a step\n\n", screen.Clean(host), units.FormatDuration(o.each))
+	var steps []result.ConnRateStep
+	total := 0.0
+	for {
+		rate, more := m.Next(steps)
+		n := math.Ceil(rate * o.each.Seconds())
+		if !more || total+n > float64(o.connections) {
+			break
+		}
+		total += n
+		fmt.Fprintf(w, "  %8.0f a second  %8.0f connections\n", rate, n)
+		steps = append(steps, result.ConnRateStep{Asked: rate, Seconds: 1, Tried: int64(math.Ceil(rate)), Opened: int64(math.Ceil(rate)), Rate: rate})
+	}
+	fmt.Fprintf(w, "\nUntil new ones fail, then up to %d steps between; at most %d connections in all, about %s of packets of handshakes.\n",
+		o.refine, o.connections, units.ByteSize(connBytes*float64(o.connections)))
+}
+
+// connBytes is about what opening and closing a connection takes on the wire, bytes.
+const connBytes = 500
+
+// connRounds plays the method so often as --rounds says, and puts what came of it into rep: of several
+// rounds the one in the middle.
+func (e *env) connRounds(ctx context.Context, o *connrateOptions, address string, rep *result.Report) {
+	left := o.connections
+	var all []result.ConnRate
+	var values []*float64
+	for len(all) < o.rounds.most() {
+		if len(all) > 0 {
+			if enough, _ := method.EnoughRounds(told(values)); o.rounds.auto && enough {
+				break
+			}
+			if !sleep(ctx, method.RoundsPause) {
+				break
+			}
+		}
+		if o.rounds.asked() && !o.json && !o.silent {
+			fmt.Fprintf(e.Out, "  round %d\n", len(all)+1)
+		}
+		steps := e.connSteps(ctx, o, address, rep, &left)
+		a := method.ConnRate{From: o.from, Most: o.most, Refine: o.refine}.Answer(steps)
+		a.Target, a.Exchange = address, o.exchange
+		if len(steps) == 0 && len(all) > 0 { // cut off at its beginning, or no connection is left
+			break
+		}
+		all, values = append(all, a), append(values, a.Reached)
+	}
+	at := 0
+	if o.rounds.asked() {
+		at = typicalRound(values, len(all))
+		r := method.RoundsOf("", "rate", "", connFigures["rate"].unit, values, nil)
+		r.Settled = method.Settled(o.rounds.auto, &r)
+		rep.Rounds = []result.Rounds{r}
+		if r.Settled != nil && !*r.Settled {
+			rep.Notices = append(rep.Notices, unsettled(len(all)))
+		}
+	}
+	rep.ConnRate = &all[at]
+}
+
+// told are the values that are known.
+func told(values []*float64) (out []float64) {
+	for _, v := range values {
+		if v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// connSteps plays the method once and prints each step; left is how many connections may still be begun.
+func (e *env) connSteps(ctx context.Context, o *connrateOptions, address string, rep *result.Report, left *int64) (steps []result.ConnRateStep) {
 	totals := oshost.NewTotals(oshost.TotalsOptions{Retransmits: true})
 	defer totals.Close()
 	m := method.ConnRate{From: o.from, Most: o.most, Refine: o.refine}
-	left := o.connections
 	for ctx.Err() == nil {
 		rate, more := m.Next(steps)
 		if !more {
 			return steps
 		}
 		length := o.each
-		if rate*length.Seconds() > float64(left) {
+		if rate*length.Seconds() > float64(*left) {
 			rep.Notices = append(rep.Notices, result.Notice{
 				Code: "budget-used", End: result.Client, Level: result.Warn,
 				Text: fmt.Sprintf("%g a second were not tried: that would go above --max-connections %d", rate, o.connections),
@@ -203,9 +288,9 @@ func (e *env) connSteps(ctx context.Context, o *connrateOptions, address string,
 			return steps
 		}
 		steps = append(steps, s)
-		left -= s.Tried
+		*left -= s.Tried
 		if !o.json && !o.silent {
-			fmt.Fprintln(e.Out, connRow(&s))
+			fmt.Fprintln(e.Out, connRow(&m, &s))
 		}
 	}
 	return steps
@@ -215,12 +300,21 @@ func connLine(asked, opened, failed, connect, p99, rest string) string {
 	return strings.TrimRight("  "+screen.Right(asked, 10)+screen.Right(opened, 12)+screen.Right(failed, 9)+screen.Right(connect, 11)+screen.Right(p99, 11)+"  "+rest, " ")
 }
 
-func connRow(s *result.ConnRateStep) string {
+func connHead() string { return connLine("asked", "opened", "failed", "connect", "p99", "") }
+
+func connRow(m *method.ConnRate, s *result.ConnRateStep) string {
 	failed := int64(0)
 	var why []string
 	for _, f := range s.Failed {
 		failed += f.Count
 		why = append(why, f.Code)
+	}
+	switch {
+	case m.Good(s):
+	case m.Starved(s):
+		why = append(why, fmt.Sprintf("this host was late: it began %d in %.2g s", s.Tried, s.Seconds))
+	case s.Held > 0:
+		why = append(why, fmt.Sprintf("for %.2g s thousands waited for answers", s.Held))
 	}
 	connect, p99 := "–", "–"
 	if s.Connect != nil {
@@ -246,26 +340,87 @@ func connText(a *result.ConnRate) string {
 	return fmt.Sprintf("%.0f %s a second were opened without a failure; beyond that: %s.", *a.Reached, what, a.Why)
 }
 
+// synWait is about how long a SYN waits before it is sent again, s (RFC 6298).
+const synWait = 0.9
+
+// connRetries says from which rate on connections came about only because their SYNs were sent again: the first
+// sign of a queue that overflows, before any fails.
+func connRetries(a *result.ConnRate) []result.Notice {
+	var first *result.ConnRateStep
+	for i := range a.Steps {
+		s := &a.Steps[i]
+		if s.SYNAgain == nil || *s.SYNAgain <= 0 || len(s.Failed) > 0 || s.Connect == nil || s.Connect.Max < synWait {
+			continue
+		}
+		if first == nil || s.Asked < first.Asked {
+			first = s
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []result.Notice{{
+		Code: "syn-retries", Level: result.Warn,
+		Text: fmt.Sprintf("at %.0f a second %d SYNs had to be sent again, and connecting took up to %s: some were dropped on the way or by a full queue of the listener, before any connection failed",
+			first.Asked, *first.SYNAgain, conclude.Time(first.Connect.Max)),
+	}}
+}
+
+// ownLimit reports that new connections fail by what this host can do, which says nothing of the other end.
+func ownLimit(a *result.ConnRate) bool { return a.Limit != "" && a.Where == result.Client }
+
+// next is what is worth typing then.
+func (o *connrateOptions) next(host string, a *result.ConnRate) *result.Step {
+	to := func(why string, words ...string) *result.Step {
+		return stepTo(host, o.plan.Port, &o.peerFlags, why, words...)
+	}
+	switch {
+	case len(a.Steps) == 0:
+		return nil
+	case a.Limit == method.ConnCPU:
+		return fitness(result.Client, host)
+	case a.Limit == connrate.LocalPorts && !o.abort:
+		return to("without ports that wait: how many does the other end take?", "connrate", "HOST", "--abort")
+	case a.Reached == nil && a.Limit == connrate.Refused:
+		return to("what refuses connections: is it a filter?", "diagnose", "HOST", "--quick")
+	case a.Reached == nil:
+		return nil
+	case a.Limit == "" && !o.exchange:
+		return to("its kernel opens them: does its program take them, too?", "connrate", "HOST", "--exchange")
+	case a.Limit == connrate.NoAnswer:
+		return &result.Step{Command: "fullbore doctor", Why: "at the other end: how full is its table of connections (conntrack), and how long may its queue of new ones be (net.core.somaxconn)?"}
+	case a.Limit == "" && *a.Reached >= 0.9*o.most:
+		return to("none failed up to the most that was to be tried: where do they?", "connrate", "HOST", "--most", strconv.FormatFloat(min(10*o.most, 1e6), 'f', -1, 64))
+	}
+	return nil
+}
+
 func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string, rep *result.Report, wishes []threshold) error {
-	a := rep.ConnRate
+	a, reached := rep.ConnRate, rep.ConnRate.Reached
+	if len(rep.Rounds) > 0 {
+		reached = rep.Rounds[0].Median
+	}
 	missed, unknown := false, false
 	for _, t := range wishes {
 		item := result.Item{ID: "expect", Result: result.Pass}
 		switch {
-		case a.Reached == nil:
+		case reached == nil:
 			item.Result, unknown = result.Inconclusive, true
 			item.Reasons = []string{fmt.Sprintf("expected %s connections a second: no rate went well", t.text)}
-		case t.met(*a.Reached):
-			item.Reasons = []string{fmt.Sprintf("expected %s, %.0f connections a second were reached", t.text, *a.Reached)}
+		case t.met(*reached):
+			item.Reasons = []string{fmt.Sprintf("expected %s, %.0f connections a second were reached", t.text, *reached)}
+		case ownLimit(a):
+			item.Result, unknown = result.Inconclusive, true
+			item.Reasons = []string{fmt.Sprintf("expected %s, %.0f connections a second were reached; not missed for sure: this host was the limit (%s)", t.text, *reached, a.Limit)}
 		default:
 			item.Result, missed = result.Fail, true
-			item.Reasons = []string{fmt.Sprintf("missed: expected %s, %.0f connections a second were reached", t.text, *a.Reached)}
+			item.Reasons = []string{fmt.Sprintf("missed: expected %s, %.0f connections a second were reached", t.text, *reached)}
 		}
 		rep.Items = append(rep.Items, item)
 	}
 	o.keep.host = host
-	if a.Reached != nil {
-		o.keep.headline = []result.Value{{Name: "connections", Value: *a.Reached, Unit: ""}}
+	if reached != nil {
+		o.keep.headline = []result.Value{{Name: "connections", Value: *reached, Unit: ""}}
 	}
 	o.keep.mark(rep)
 	if err := e.writeReport(o.report, rep); err != nil {
@@ -283,6 +438,11 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 		for _, n := range rep.Notices {
 			v.line("note: ", n.Text)
 		}
+		if len(rep.Rounds) > 0 {
+			fmt.Fprintln(e.Out)
+			printRounds(e.Out, v.paint, rep.Rounds)
+		}
+		v.next(rep.Next)
 	})
 	if err != nil {
 		return err
@@ -303,11 +463,11 @@ func (e *env) closeConnRate(ctx context.Context, o *connrateOptions, host string
 		return &codeError{code: runExit(rep.Err)}
 	case a.Reached == nil && a.Limit == connrate.Busy:
 		return &codeError{code: exitRefused}
-	case a.Reached == nil:
+	case a.Reached == nil && !ownLimit(a):
 		return &codeError{code: exitConnect}
 	case missed:
 		return &codeError{code: exitMissed}
-	case unknown:
+	case unknown, a.Reached == nil, a.Limit == method.ConnCPU && len(wishes) == 0:
 		return &codeError{code: exitInconclusive}
 	}
 	return nil

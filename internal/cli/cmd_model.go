@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -117,8 +118,10 @@ func (e *env) runModel(ctx context.Context, o *modelOptions, host string) error 
 			units.FormatDuration(o.rtt), w, method.RunLength(w)),
 		volume: fmt.Sprintf("Traffic: %s at %s for each test that loses nothing (%s packets).", units.ByteSize(need*int64(o.size)), units.BitRate(o.rate), conclude.Grouped(need)),
 		method: m, possible: m.Possible(),
+		lasts: fmt.Sprintf("These come first; each test goes on until it is decided, for %s at most.", longText(defaultTo(o.limit, time.Minute))),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillModel(rep, m, h)
+			rep.Next = o.next(host, m, h)
 			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)
 		},
 		final:    finalFindings,
@@ -130,6 +133,35 @@ func (e *env) runModel(ctx context.Context, o *modelOptions, host string) error 
 			return len(rep.Findings) > 0 && !hasItem(rep, "model", result.Inconclusive)
 		},
 	})
+}
+
+// next is what is worth typing then.
+func (o *modelOptions) next(host string, m method.Model, history []method.Done) *result.Step {
+	parts := m.Answer(history)
+	for _, p := range parts {
+		switch {
+		case p.Short:
+			return fitness(result.Direction(p.Direction).Sender(), host)
+		case p.Result == result.Fail && p.Bursts:
+			return o.step(host, "a queue on the way does not take a whole window at once: how deep is it, and who polices?", "diagnose", "HOST")
+		case p.Result == result.Fail:
+			return o.step(host, "what loses datagrams at this rate?", "diagnose", "HOST")
+		}
+	}
+	for _, p := range parts {
+		if need := method.ModelTest(m.Window()).PassAfter(p.Lost); p.Result == result.Inconclusive && p.Packets > 0 {
+			long := math.Ceil(1.2 * float64(need) * float64(8*m.UDP.BlockSize) / m.Rate) // s
+			if long > time.Hour.Seconds() {
+				return nil
+			}
+			words := []string{"model", "HOST", "--rate", units.BitRate(m.Rate).Exact(), "--rtt", secondsWord(m.RTT), "--limit", fmt.Sprintf("%.0fs", long)}
+			return o.step(host, fmt.Sprintf("it takes %s packets to decide, if no more is lost", conclude.Grouped(need)), words...)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return o.step(host, "losses are rare enough: does TCP reach it over this path's own round trip?", "test", "HOST")
 }
 
 // hasItem reports that a check of that name came to that result.
@@ -193,6 +225,8 @@ func modelFinding(m method.Model, p method.ModelPart) result.Finding {
 	case p.Short:
 		f.Flags = append(f.Flags, "sender_limited")
 		f.Summary += " The sender did not reach the rate."
+	case p.Packets == 0 && p.Unclear > 0:
+		f.Summary += " The receiving host's socket dropped of what had arrived: nothing is said about the path."
 	case p.Packets == 0:
 	case p.Greatest > 0:
 		f.Summary += fmt.Sprintf(" With that loss up to %s would pass.", units.BitRate(p.Greatest))

@@ -21,6 +21,8 @@ type rfc2544Options struct {
 	quick    bool
 	link     int64
 	sizes    []int
+	sized    bool  // sizes are the user's
+	left     []int // of the standard's sizes, those that no datagram of ours fits into
 	parts    []string
 }
 
@@ -38,7 +40,9 @@ rows as the hosts', not the path's. Bursts are paced by software to 50 µs, and 
 are the kernel's.
 
 Frame sizes count the Ethernet header and check sequence; the share of a link counts
-preamble and gap, too.
+preamble and gap, too. Latency is that of one stream of 120 s at the throughput, with time
+stamps in every frame and small packets beside it, in place of 20 streams with one tagged
+frame each.
 
 Traffic: with the full times hours at the link's speed (60-s trials, 50 bursts a
 size); --quick takes about 1 to 2 minutes a size and direction. Bound it with
@@ -58,6 +62,7 @@ func newRFC2544Cmd(e *env) *cobra.Command {
 		Example: rfc2544Example,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.sized = cmd.Flags().Changed("sizes")
 			return e.runRFC2544(cmd.Context(), o, args[0])
 		},
 	}
@@ -96,6 +101,11 @@ func (o *rfc2544Options) method(ctx context.Context, host string) (m method.RFC2
 	}
 	if o.link <= 0 {
 		return m, &UsageError{Msg: "the link's speed is not known", Hints: []string{"give it: --link 1G"}}
+	}
+	if !o.sized {
+		fits := func(frame int) bool { _, ok := method.FramePayload(frame, w.family == 6); return ok }
+		o.left = slices.DeleteFunc(slices.Clone(o.sizes), fits)
+		o.sizes = slices.DeleteFunc(slices.Clone(o.sizes), func(frame int) bool { return !fits(frame) })
 	}
 	for _, s := range o.sizes {
 		if _, ok := method.FramePayload(s, w.family == 6); !ok || s > 9216 {
@@ -136,19 +146,60 @@ func (e *env) runRFC2544(ctx context.Context, o *rfc2544Options, host string) er
 		kind: "rfc2544", host: host,
 		head:   fmt.Sprintf("RFC 2544 tests to %s, %d frame sizes, link %s (%s)", host, len(m.Sizes), units.BitRate(m.Link), how),
 		volume: fmt.Sprintf("Traffic: up to %s for most of the time. A host is no tester: at small frames its own limits come first, and are named.", units.BitRate(m.Link)),
-		method: m, possible: m.Possible(),
+		method: m, possible: m.Possible(), lasts: o.lasts(m),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillRFC2544(rep, m, h)
+			rep.Next = o.next(host, m, rep)
+			if len(o.left) > 0 {
+				rep.Notices = append(rep.Notices, result.Notice{
+					Code: "sizes-left-out", End: result.Client, Level: result.Info,
+					Text: fmt.Sprintf("frames of %v bytes were left out: over IPv6 a datagram of ours does not fit into them", o.left),
+				})
+			}
 			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)
 		},
-		final:    finalRFC2544(m),
+		final:    finalRFC2544,
 		figures:  map[string]figureKind{"throughput": rateKind},
 		figure:   "throughput",
-		measured: leastFindings(map[string]string{"throughput": "throughput_l1"}),
+		measured: leastFindings(rfc2544Figures()),
+		excused:  excuse(rfc2544Figures()),
 		answered: func(rep *result.Report) bool {
 			return len(rep.Findings) == len(m.Sizes)*len(m.Directions)
 		},
 	})
+}
+
+// rfc2544Figures are the values that --expect's words mean.
+func rfc2544Figures() map[string]string { return map[string]string{"throughput": "throughput_l1"} }
+
+// lasts says how long it takes.
+func (o *rfc2544Options) lasts(m method.RFC2544) string {
+	n := len(m.Sizes) * len(m.Directions)
+	if o.quick {
+		return fmt.Sprintf("These come first, for each size. With all that follows on them about 1 to 2 minutes a size and direction, %d to %d minutes in all.", n, 2*n)
+	}
+	return fmt.Sprintf("These come first, for each size. With all that follows on them about an hour a size and direction, %d of those: --quick, --sizes and --parts make it less.", n)
+}
+
+// next is what is worth typing then.
+func (o *rfc2544Options) next(host string, m method.RFC2544, rep *result.Report) *result.Step {
+	for i := range rep.Findings {
+		f := &rep.Findings[i]
+		d := result.Direction(f.Direction)
+		switch {
+		case slices.Contains(f.Flags, "local_drops"), figureIn(f, "curve_dropped_by_host") != nil, slices.Contains(f.Flags, "host_limited") && !slices.Contains(f.Flags, "sender_limited"):
+			return fitness(d.Receiver(), host)
+		case slices.Contains(f.Flags, "host_limited"), slices.Contains(f.Flags, "curve_host_limited"):
+			return fitness(d.Sender(), host)
+		}
+	}
+	switch {
+	case len(rep.Findings) < len(m.Sizes)*len(m.Directions):
+		return nil
+	case m.Quick:
+		return o.step(host, "the times and repeats that RFC 2544 and RFC 9004 ask for: figures for a record", "rfc2544", "HOST", "--isolated", "--link", units.BitRate(m.Link).Exact())
+	}
+	return nil
 }
 
 // fillRFC2544 makes the report.
@@ -210,9 +261,20 @@ func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
 	add("throughput_l1", share*m.Link, "bit/s")
 	add("throughput_share", share, "ratio")
 	add("maximum_frames", x.Most, "frames/s")
+	own, short := 0.0, false
 	text := fmt.Sprintf("%d-byte frames %s: %.0f frames/s without loss, %.3g %% of the link.", x.Frame, x.Direction, x.Throughput, 100*share)
 	for _, l := range x.Loss {
 		add(fmt.Sprintf("loss_at_%.0f", 100*l.Share), l.Loss, "ratio")
+		own, short = max(own, l.Own), short || l.Short
+	}
+	if short || own > 0 {
+		f.Flags = append(f.Flags, "curve_host_limited")
+	}
+	if short {
+		text += " The sender did not reach the upper loads of the loss curve."
+	}
+	if own > 0 {
+		text += fmt.Sprintf(" Of its loss curve up to %.3g %% were dropped by the receiving host's socket, not by the path.", 100*own)
 	}
 	if b := x.Bursts; b != nil {
 		add("burst_mean", b.Mean, "frames")
@@ -227,11 +289,16 @@ func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
 			add("corrected_buffer_time", b.Corrected, "s")
 			text += fmt.Sprintf(" Bursts of %.0f frames: a buffer of %.3g ms.", b.Mean, 1000*b.Corrected)
 		}
+		if b.Host {
+			text += " The receiving host's socket dropped of the bursts, so that buffer may be its own."
+			f.Flags = append(f.Flags, "local_drops")
+		}
 	}
 	if q := x.Latency; q != nil {
 		add("round_trip_mean", q.Mean, "s")
 		add("round_trip_p99", q.P99, "s")
 		add("round_trip_max", q.Max, "s")
+		add("round_trip_p50", q.P50, "s")
 	}
 	if q := x.Variation; q != nil {
 		add("variation_p50", q.P50, "s")
@@ -241,6 +308,9 @@ func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
 	if x.Recovery != nil {
 		add("recovery", *x.Recovery, "s")
 	}
+	if own > 0 {
+		add("curve_dropped_by_host", own, "ratio")
+	}
 	if x.Rate.HostLimited > 0 {
 		text += " Host-limited: it says nothing about the path."
 	}
@@ -249,21 +319,20 @@ func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
 }
 
 // finalRFC2544 prints the table of sizes.
-func finalRFC2544(m method.RFC2544) func(*stageView, *result.Report) {
-	return func(v *stageView, rep *result.Report) {
-		get := func(f result.Finding, name string) string {
-			for _, x := range f.Values {
-				if x.Name == name {
-					return valueText(x)
-				}
+func finalRFC2544(v *stageView, rep *result.Report) {
+	get := func(f *result.Finding, name string) string {
+		for _, x := range f.Values {
+			if x.Name == name {
+				return valueText(x)
 			}
-			return "–"
 		}
-		fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", "way", "frame", "throughput", "of link", "burst mean", "buffer", "trip p99", "recovery", "flags")
-		for _, f := range rep.Findings {
-			fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", f.Direction, strings.TrimPrefix(f.Name, "frame-"),
-				get(f, "throughput_l1"), get(f, "throughput_share"), strings.TrimSuffix(get(f, "burst_mean"), " frames"), get(f, "corrected_buffer_time"),
-				get(f, "round_trip_p99"), get(f, "recovery"), strings.Join(f.Flags, ", "))
-		}
+		return "–"
+	}
+	fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", "way", "frame", "throughput", "of link", "burst mean", "buffer", "trip p99", "recovery", "flags")
+	for i := range rep.Findings {
+		f := &rep.Findings[i]
+		fmt.Fprintf(v.e.Out, "  %-5s %6s %14s %8s %12s %12s %10s %10s  %s\n", f.Direction, strings.TrimPrefix(f.Name, "frame-"),
+			get(f, "throughput_l1"), get(f, "throughput_share"), strings.TrimSuffix(get(f, "burst_mean"), " frames"), get(f, "corrected_buffer_time"),
+			get(f, "round_trip_p99"), get(f, "recovery"), strings.Join(f.Flags, ", "))
 	}
 }

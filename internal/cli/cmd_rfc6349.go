@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +31,11 @@ and several connections up, down and both ways, each against what the path allow
 Per test and direction: transfer time ratio (actual over ideal time; 1 is ideal, passed up to
 1.05, with both ways full 1.10, since the acknowledgements share the way), TCP efficiency (what
 was not sent again), buffer delay (by how much round trips grew). A single connection is held
-against what its window allows, several against the path.
+against what its window allows (the column "with window"), several against the path ("ideal").
 
 The bottleneck's bandwidth is that of layer 1 (Ethernet frames with preamble and gap): a contract
 or link speed given with --link, or --bb-up and --bb-down; else it is measured with datagrams a
-fifth above what TCP reached.
+fifth above what TCP reached. Where frames have VLAN tags there, --vlan says how many.
 
 HOST runs "fullbore serve" or an iperf3 server; with the latter the baseline is TCP's, and
 figures of its kernel are missing. HOST may be "self".
@@ -66,6 +67,7 @@ func newRFC6349Cmd(e *env) *cobra.Command {
 	f.VarP(sizeFlag{&o.Window}, "window", "w", "socket buffers of each connection (default: auto-tuning)")
 	f.IntVarP(&o.Framework.Streams, "streams", "P", 0, "connections of the tests with several (default: as many as --window needs, else 4)")
 	f.VarP(durationFlag{&o.Time}, "time", "t", "length of each test (default 30s)")
+	f.IntVar(&o.Tags, "vlan", 0, "VLAN tags of each frame on the bottleneck, 4 bytes each")
 	f.StringVarP(&o.plan.Congestion, "cc", "C", "", "congestion control (default: the systems' own)")
 	f.BoolVar(&o.quick, "quick", false, "each test 3 s")
 	cmd.MarkFlagsMutuallyExclusive("link", "bb-up")
@@ -73,10 +75,16 @@ func newRFC6349Cmd(e *env) *cobra.Command {
 	return cmd
 }
 
+// maxTags is how many VLAN tags a frame may have: more than two is nobody's network.
+const maxTags = 4
+
 func (e *env) runRFC6349(ctx context.Context, o *frameworkOptions, host string) error {
 	f := &o.Framework
 	if f.Streams < 0 || f.Streams > plan.MaxStreams {
 		return usagef("--streams %d: must be 1…%d", f.Streams, plan.MaxStreams)
+	}
+	if f.Tags < 0 || f.Tags > maxTags {
+		return usagef("--vlan %d: must be 0…%d", f.Tags, maxTags)
 	}
 	f.BB = [2]float64{float64(max(o.link, o.up)), float64(max(o.link, o.down))}
 	f.Quick = o.quick
@@ -114,6 +122,7 @@ func (e *env) runRFC6349(ctx context.Context, o *frameworkOptions, host string) 
 			rep.TCPFramework = f.Answer(history)
 			rep.Items = append(rep.Items, method.FrameworkItems(rep.TCPFramework)...)
 			failed = fillFramework(rep)
+			rep.Next = o.next(host, rep, failed)
 		},
 		final:    func(v *stageView, rep *result.Report) { v.frameworkTable(rep) },
 		answered: func(rep *result.Report) bool { return judgedItems(rep) },
@@ -122,6 +131,22 @@ func (e *env) runRFC6349(ctx context.Context, o *frameworkOptions, host string) 
 		return &codeError{code: exitMissed}
 	}
 	return err
+}
+
+// next is what is worth typing then.
+func (o *frameworkOptions) next(host string, rep *result.Report, failed bool) *result.Step {
+	held := slices.ContainsFunc(rep.TCPFramework.Tests, func(t result.TCPTest) bool { return t.Held })
+	switch {
+	case len(rep.Items) == 0:
+		return nil
+	case failed:
+		return o.step(host, "what takes the rest: a window, losses, or an end?", "diagnose", "HOST")
+	case held:
+		return o.step(host, "without the bound that was reached: what does the path do?", "rfc6349", "HOST")
+	case o.quick:
+		return o.step(host, "transfers of 30 s, as RFC 6349 wants them: figures for a record", "rfc6349", "HOST")
+	}
+	return o.step(host, "TCP reaches what it should: what does a full path do to delay?", "load", "HOST")
 }
 
 // judgedItems reports that every test could be judged.
@@ -178,7 +203,7 @@ func (v *stageView) frameworkTable(rep *result.Report) {
 	for i, d := range []string{"up", "down"} {
 		text := "bottleneck not known"
 		if b := a.BB[i]; b != nil {
-			text = fmt.Sprintf("bottleneck %s (%s), MTU %d", units.BitRate(b.BPS), b.Source, a.MTU[i])
+			text = fmt.Sprintf("bottleneck %s on layer 1 (%s), MTU %d", units.BitRate(b.BPS), b.Source, a.MTU[i])
 			if a.RTT != nil {
 				text += fmt.Sprintf(", bandwidth-delay product %s", units.ByteSize(method.MinWindow(*a.RTT, b.BPS)))
 			}
@@ -189,11 +214,11 @@ func (v *stageView) frameworkTable(rep *result.Report) {
 	row := func(cells ...string) {
 		text := "  " + screen.Left(cells[0], 18)
 		for _, c := range cells[1:] {
-			text += screen.Right(c, 14)
+			text += screen.Right(c, 13)
 		}
 		fmt.Fprintln(v.e.Out, strings.TrimRight(text, " "))
 	}
-	row("", "goodput", "ideal", "time ratio", "efficiency", "buffer delay", "")
+	row("", "goodput", "ideal", "with window", "time ratio", "efficiency", "buffer delay", "")
 	num := func(p *float64, format string) string {
 		if p == nil {
 			return screen.Unknown
@@ -212,7 +237,7 @@ func (v *stageView) frameworkTable(rep *result.Report) {
 		if i < len(rep.Items) {
 			word = rep.Items[i].Result
 		}
-		row(t.Name, rate(t.Goodput), rate(t.Ideal), num(t.Ratio, "%.3f"), num(t.Efficiency, "%.2f %%"), num(t.BufferDelay, "%.0f %%"), word)
+		row(t.Name, rate(t.Goodput), rate(t.Ideal), rate(t.Reference), num(t.Ratio, "%.3f"), num(t.Efficiency, "%.2f %%"), num(t.BufferDelay, "%.0f %%"), word)
 	}
 	for i := range a.Tests {
 		if t := &a.Tests[i]; t.Verdict != "good" {

@@ -228,7 +228,11 @@ func (e *env) runServe(ctx context.Context, o *serveOptions) error {
 		ctx, stop = e.interruptible(ctx)
 		defer stop()
 	}
-	r := &runner.Runner{Version: Version, Now: e.Now, Log: slog.New(boardHandler{e.logger().Handler()}), OneSocket: e.oneSocket(), Slots: s.Slots()}
+	log := slog.New(boardHandler{e.logger().Handler()})
+	if o.untilStdin {
+		log = slog.New(ownHandler{boardHandler{e.logger().Handler()}})
+	}
+	r := &runner.Runner{Version: Version, Now: e.Now, Log: log, OneSocket: e.oneSocket(), Slots: s.Slots()}
 	lns, err := e.listen(ctx, s)
 	if err != nil {
 		return err
@@ -313,6 +317,24 @@ func (h boardHandler) Handle(ctx context.Context, r slog.Record) error {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)
+}
+
+// ownHandler leaves out, besides, who came and was no client: a server that a command started for itself is
+// visited by that command, which may open connections only to close them. What keeps it from taking any more
+// is told all the same.
+type ownHandler struct{ boardHandler }
+
+// Handle implements slog.Handler.
+func (h ownHandler) Handle(ctx context.Context, r slog.Record) error {
+	visit, ours := r.Message == "visitor", false
+	r.Attrs(func(a slog.Attr) bool {
+		ours = ours || a.Key == "what" && a.Value.String() == iperf3.OutOfDescriptors
+		return !ours
+	})
+	if visit && !ours {
+		return nil
+	}
+	return h.boardHandler.Handle(ctx, r)
 }
 
 // serveBoard prints a line (or a document) per test.

@@ -208,7 +208,8 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 			"rate": rateKind, "upper": rateKind, "conditional": rateKind, "width": shareKind,
 		},
 		figure:   "rate",
-		measured: leastFindings(map[string]string{"rate": "lower", "upper": "upper", "conditional": "conditional", "width": "width"}),
+		measured: leastFindings(udpmaxFigures()),
+		excused:  excuse(udpmaxFigures()),
 		answered: func(rep *result.Report) bool {
 			for _, f := range rep.Findings {
 				if slices.Contains(f.Flags, "irregular") || slices.Contains(f.Flags, "host_limited") {
@@ -218,6 +219,40 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 			return len(rep.Findings) > 0
 		},
 	})
+}
+
+// udpmaxFigures are the values that --expect's words mean.
+func udpmaxFigures() map[string]string {
+	return map[string]string{"rate": "lower", "upper": "upper", "conditional": "conditional", "width": "width"}
+}
+
+// next is what is worth typing then, by the worst of the answers.
+func (o *udpmaxOptions) next(host string, m method.NDR, history []method.Done) (step *result.Step) {
+	top := 0.0
+	for _, d := range m.Answer(history) {
+		way := result.Direction(d.Direction)
+		for _, a := range d.Answers {
+			switch {
+			case a.HostLimited > 0 && a.Sender:
+				return fitness(way.Sender(), host)
+			case a.HostLimited > 0:
+				return fitness(way.Receiver(), host)
+			case a.Irregular:
+				return o.step(host, "the search ended before its bounds were close: give it more time", "udpmax", "HOST", "--max-time", secondsWord(2*m.Preset.Limit))
+			case a.AtMax:
+				top = max(top, d.Max)
+			default:
+				step = o.step(host, "what loses datagrams above that: a queue, a policer, or the line?", "diagnose", "HOST")
+			}
+		}
+	}
+	switch {
+	case step != nil || top <= 0:
+		return step
+	case m.Told || m.Max <= 0:
+		return o.step(host, "all that was to be tried went through: where does loss begin?", "udpmax", "HOST", "--max-rate", units.BitRate(2*top).Exact())
+	}
+	return o.step(host, "the path carries what its links can: what does it do to delay when it is full?", "load", "HOST")
 }
 
 // leastFindings gives, for each figure, the least value of that name over all findings.
@@ -246,7 +281,7 @@ func fillUDPMax(rep *result.Report, m method.NDR, history []method.Done) {
 		}
 		factor := layerFactors(method.Of(history, d.Direction))
 		for _, a := range d.Answers {
-			f := rateFinding(d, a, factor)
+			f := rateFinding(d, a, factor, plainPeer(history))
 			rep.Findings = append(rep.Findings, f)
 			sentences = append(sentences, f.Summary)
 		}
@@ -270,8 +305,8 @@ func layerFactors(history []method.Done) *result.LayerRate {
 	return nil
 }
 
-// rateFinding words an answer.
-func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRate) result.Finding {
+// rateFinding words an answer; plain: the other end does not tell what its host dropped.
+func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRate, plain bool) result.Finding {
 	f := result.Finding{Name: "loss-free-rate", Direction: string(d.Direction), Values: []result.Value{}}
 	add := func(name string, v float64, unit string) {
 		f.Values = append(f.Values, result.Value{Name: name, Value: v, Unit: unit})
@@ -305,7 +340,21 @@ func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRa
 	add("lossy_trials", float64(a.Lossy), "")
 	add("inconsistent", float64(a.Inconsistent), "")
 	add("time", a.Seconds, "s")
-	f.Flags, f.Summary = rateFlags(a), rateSentence(d, a, goal)
+	if factor != nil && a.Lower > 0 {
+		add("lower_l2", a.Lower*factor.L2, "bit/s")
+	}
+	if factor != nil && a.Upper > 0 {
+		add("upper_l1", a.Upper*factor.L1, "bit/s")
+	}
+	wire := ""
+	if factor != nil {
+		wire = fmt.Sprintf(" (%s on layer 1)", units.BitRate(a.Lower*factor.L1))
+	}
+	who := "the path loses"
+	if plain && d.Direction != plan.Down {
+		who = "the path, or the host there, loses"
+	}
+	f.Flags, f.Summary = rateFlags(a), rateSentence(d, a, goal, wire, who)
 	return f
 }
 
@@ -313,7 +362,7 @@ func rateFlags(a method.RateAnswer) (out []string) {
 	for _, x := range []struct {
 		on   bool
 		flag string
-	}{{a.AtMax, "at_max_load"}, {a.HostLimited > 0, "host_limited"}, {a.Irregular, "irregular"}} {
+	}{{a.AtMax, "at_max_load"}, {a.HostLimited > 0, "host_limited"}, {a.HostLimited > 0 && a.Sender, "sender_limited"}, {a.Irregular, "irregular"}} {
 		if x.on {
 			out = append(out, x.flag)
 		}
@@ -333,7 +382,8 @@ func certainty(a method.RateAnswer) string {
 	return conclude.LossText(&l)
 }
 
-func rateSentence(d method.NDRAnswer, a method.RateAnswer, goal string) string {
+// rateSentence is the answer; wire is the lower bound on another layer, loser who loses above it.
+func rateSentence(d method.NDRAnswer, a method.RateAnswer, goal, wire, loser string) string {
 	head := titleCase(string(d.Direction)) + ": "
 	took := fmt.Sprintf(" %d trials, %s.", a.Trials, units.FormatDuration(time.Duration(a.Seconds*float64(time.Second)).Round(time.Second)))
 	rate := func(v float64) string { return units.BitRate(v).String() }
@@ -349,14 +399,14 @@ func rateSentence(d method.NDRAnswer, a method.RateAnswer, goal string) string {
 	case a.Lower == 0:
 		return head + fmt.Sprintf("no rate was carried %s, down to %s.", goal, rate(a.Upper)) + took
 	}
-	text := head + fmt.Sprintf("%s of payload go through %s: %s", rate(a.Lower), goal, certainty(a))
+	text := head + fmt.Sprintf("%s of payload%s go through %s: %s", rate(a.Lower), wire, goal, certainty(a))
 	switch {
 	case a.AtMax:
 		text += "; that is the most that was to be tried, so the path may carry more."
 	case a.HostLimited > 0:
 		text += fmt.Sprintf("; host-limited at %s: %s. Nothing is said about the path above that.", rate(a.HostLimited), who)
 	case a.Upper > 0:
-		text += fmt.Sprintf("; %s do not (width %.2g %%).", rate(a.Upper), 100*a.Width)
+		text += fmt.Sprintf("; %s do not (width %.2g %%): there %s.", rate(a.Upper), 100*a.Width, loser)
 	default:
 		text += "; no rate that is too high was found in the time."
 	}
@@ -393,18 +443,22 @@ func rateNotices(d method.NDRAnswer) (out []result.Notice) {
 	return out
 }
 
-// ownerNotice says that a peer does not tell what its own host dropped.
+// plainPeer reports that the other end does not tell what its own host dropped.
+func plainPeer(history []method.Done) bool {
+	return slices.ContainsFunc(history, func(h method.Done) bool {
+		return h.Run != nil && h.Step.Plan.Transport == plan.UDP && h.Run.Wire != nil && !h.Run.Wire.Extension
+	})
+}
+
+// ownerNotice says so.
 func ownerNotice(history []method.Done) []result.Notice {
-	for _, h := range history {
-		if h.Run == nil || h.Step.Plan.Transport != plan.UDP || h.Run.Wire == nil || h.Run.Wire.Extension {
-			continue
-		}
-		return []result.Notice{{
-			Code: "loss-owner", End: result.Server, Level: result.Warn,
-			Text: "the other end is no fullbore: where it receives, what its own host dropped cannot be told from what the path lost",
-		}}
+	if !plainPeer(history) {
+		return nil
 	}
-	return nil
+	return []result.Notice{{
+		Code: "loss-owner", End: result.Server, Level: result.Warn,
+		Text: "the other end is no fullbore: where it receives, what its own host dropped cannot be told from what the path lost",
+	}}
 }
 
 // cutNotice says that the budget ended the last step.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,15 +28,16 @@ type activateOptions struct {
 
 const activateLong = `Service activation test by ITU-T Y.1564. FILE names the services:
 
-  profile: y1564            # or mef: mean delay and inter-frame variation (MEF 48)
+  profile: y1564            # or mef (MEF 48): ftd is the mean delay, fdv the change from frame
+                            # to frame, and fd: 15ms limits the delay's 99.9th percentile
   step: 10s                 # of each step, 1s … 60s
   phase2: 15m               # all services together; 2h, 24h
   margin: 1%                # above CIR + EIR in the policing step
   services:
     - name: voice
-      cir: 2M               # information rates: Ethernet frames with check, IPv4
+      cir: 2M               # information rates: Ethernet frames with check
       eir: 1M
-      frame: 200            # bytes of a frame, 90 … 9018 (default 1518); or
+      frame: 200            # bytes of a frame, 90 (IPv6 110) … 9018 (default 1518); or
                             # emix: bbeg, by letters of Y.1564, or 128 128 1024 1518
       cbs: 30kB             # burst sizes, tested where they are given
       ebs: 20kB
@@ -48,9 +50,17 @@ Phase 1, each service alone: 25, 50, 75 and 100 % of CIR, then CIR + EIR, then t
 step above that; the first failed step ends it for the service (--go-on). Bursts go at the
 host's line rate, half as often as CIR (and EIR) would fill their buckets: of CBS nothing may
 be lost beyond FLR, of CBS + EBS not the committed part. An EMIX is a stream for each size,
-all at the same time, not a sequence in one stream. Marking by colour is not tested. Phase 2: all
-services together at CIR, judged by loss, delay, variation and availability (a second is
-severely errored above 50 % loss; ten in a row begin unavailability, ten others end it).
+all at the same time, not a sequence in one stream. Phase 2: all services together at CIR,
+judged by loss, delay, variation and availability (a second is severely errored above 50 %
+loss; ten in a row begin unavailability, ten others end it).
+
+The steps are those of colour-blind services: frames are sent with the one DSCP that the
+file names, and what the network marks is not judged. Which mark is yellow (DSCP, or the
+DEI bit of a VLAN tag, which a host's network card keeps to itself) is a matter of each
+contract, and the excess is judged by how much of it arrives all the same.
+
+What the receiving host's own socket dropped fails no service: such a step is inconclusive,
+unless what the path lost for sure is too much by itself.
 
 FLR is lost over sent frames. FDV is the 99.9th percentile of delay less the least. FTD is
 one-way where the clocks can be related closely enough, else half of the round trip of small
@@ -105,6 +115,9 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 		return nil
 	}
 	a.GoOn = a.GoOn || o.goOn
+	if err := o.fit(ctx, &a, args[1]); err != nil {
+		return err
+	}
 	if o.quick {
 		a.Step, a.Phase2, a.Short = 500*time.Millisecond, 2*time.Second, true
 	}
@@ -125,6 +138,7 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 				}
 			}
 			failed = fillActivation(rep, &a)
+			rep.Next = o.next(args[0], args[1], rep, failed)
 		},
 		final:    func(v *stageView, rep *result.Report) { v.activationTable(rep.Activation) },
 		answered: judgedItems,
@@ -133,6 +147,40 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 		return &codeError{code: exitMissed}
 	}
 	return err
+}
+
+// fit tells the services by which protocol HOST is reached: frames are what the file says, whatever their headers take.
+func (o *activateOptions) fit(ctx context.Context, a *method.Activation, host string) error {
+	if host == "self" || pathTo(ctx, host, o.family()).family != 6 {
+		return nil
+	}
+	for i := range a.Services {
+		s := &a.Services[i]
+		s.IPv6 = true
+		if least := slices.Min(append(slices.Clone(s.Mix), s.Frame)); least < method.LeastFrame(true) {
+			return usagef("y1564: service %s: frames of %d bytes: over IPv6 they have at least %d (the datagrams carry 44 bytes of figures)", s.Name, least, method.LeastFrame(true))
+		}
+	}
+	return nil
+}
+
+// next is what is worth typing then.
+func (o *activateOptions) next(file, host string, rep *result.Report, failed bool) *result.Step {
+	steps := rep.Activation.Steps
+	dropped := slices.IndexFunc(steps, func(t result.ActivateStep) bool { return t.Dropped != nil && t.Conformed != result.Pass })
+	switch {
+	case len(steps) == 0:
+		return nil
+	case dropped >= 0:
+		return fitness(steps[dropped].Way.Receiver(), host)
+	case failed:
+		return o.step(host, "what does the path carry without loss, whatever the contract says?", "udpmax", "HOST", "--preset", "quick")
+	case rep.Activation.Basis == "" && !judgedItems(rep):
+		return &result.Step{Command: "fullbore serve", Why: "at " + host + ", in place of the iperf3 there: then delay is known, and several services go at the same time"}
+	case o.quick:
+		return o.step(host, "the file's own times: figures for a record", "y1564", file, "HOST")
+	}
+	return nil
 }
 
 // fillActivation makes an item of each service and the sentence; failed = one did not pass.
@@ -207,5 +255,9 @@ func (v *stageView) activationTable(a *result.Activation) {
 		for _, why := range t.Why {
 			v.line("      ", why)
 		}
+	}
+	v.line("  ", "Rates are information rates: Ethernet frames with check, without preamble and gap.")
+	if a.Floor != nil {
+		v.line("  ", fmt.Sprintf("Time stamps are made in software. The senders kept to their times within %s (99.9 %%): variation that is not above that may be the hosts' own.", conclude.Time(*a.Floor)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/render/plain"
+	"github.com/fullbore-net/fullbore/internal/render/screen"
 	"github.com/fullbore-net/fullbore/internal/store"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -48,6 +49,7 @@ func (e *env) plainReport(w io.Writer, rep *result.Report) error {
 		fmt.Fprintf(w, "\n%s\n", rep.Summary)
 	}
 	e.keptTables(w, rep)
+	e.answers(w, rep)
 	for _, v := range rep.Verdicts {
 		fmt.Fprintf(w, "\n%s (%s): %s\n", v.Code, v.Certainty, v.Summary)
 		for _, text := range v.Evidence {
@@ -65,6 +67,9 @@ func (e *env) plainReport(w io.Writer, rep *result.Report) error {
 	}
 	if rep.Err != nil {
 		fmt.Fprintf(w, "broke off: %s\n", rep.Err.Text)
+	}
+	if rep.Next != nil {
+		fmt.Fprintf(w, "next: %s\n      # %s\n", screen.Clean(rep.Next.Command), screen.Clean(rep.Next.Why))
 	}
 	return nil
 }

@@ -52,6 +52,15 @@ func newRateSearch(limit float64) *rateSearch {
 type trial struct {
 	offered float64 // bit/s that the sender reached
 	loss    float64 // ratio
+	own     bool    // the receiving host's socket dropped of what had arrived
+}
+
+// by says who lost, where that is known.
+func (t trial) by() string {
+	if t.own {
+		return ", by the receiving host's socket at least in part"
+	}
+	return ""
 }
 
 // add takes the result of the step at s.next; more says that there is another.
@@ -64,9 +73,9 @@ func (s *rateSearch) add(t trial) (more bool) {
 	}
 	switch {
 	case t.loss > findLoss && s.good > 0:
-		return end(s.good, fmt.Sprintf("%s went through, of %s %.2g %% were lost", units.BitRate(s.good), units.BitRate(at), 100*t.loss))
+		return end(s.good, fmt.Sprintf("%s went through, of %s %.2g %% were lost%s", units.BitRate(s.good), units.BitRate(at), 100*t.loss, t.by()))
 	case t.loss > findLoss && at/4 < findLeast:
-		s.why = fmt.Sprintf("%.2g %% were lost even at %s", 100*t.loss, units.BitRate(at))
+		s.why = fmt.Sprintf("%.2g %% were lost even at %s%s", 100*t.loss, units.BitRate(at), t.by())
 		return false
 	case t.loss > findLoss:
 		s.next = at / 4
@@ -142,6 +151,7 @@ func trialOf(run *result.Run) (trial, bool) {
 			t.offered = s.Sender.Rate()
 		}
 		t.loss = max(t.loss, l.Ratio)
+		t.own = t.own || l.Socket != nil && *l.Socket > 0
 	}
 	return t, len(run.Sums) > 0
 }

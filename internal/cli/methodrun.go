@@ -112,6 +112,12 @@ type methodJob struct {
 	earlier []method.Done
 	// ended hears of everything done so far after each step; nil = nobody does.
 	ended func(history []method.Done)
+	// excused says why a threshold that was missed says nothing of the path (an end was the limit, the search did not
+	// come to its end), "" = nothing excuses it: it is then not known whether it would be met; nil = nothing ever does.
+	excused func(rep *result.Report, t threshold) string
+	// lasts says how long all of it takes, a sentence for --dry-run, where possible are only the first steps; "" = they
+	// are all.
+	lasts string
 	// extra makes steps after the method's own, against other hosts than its; nil = none. It is not
 	// called when the method broke off.
 	extra func(ctx context.Context, r *runner.Runner, view *stageView, events result.Sink, history []method.Done) []method.Done
@@ -327,6 +333,7 @@ func (v *stageView) closing(rep *result.Report, told bool, final func(*stageView
 			v.line("note: ", n)
 		}
 	}
+	v.next(rep.Next)
 }
 
 // noticesOf are the report's notices and those of its runs, warnings only, the first of each kind.
@@ -376,12 +383,19 @@ func (job *methodJob) judge(rep *result.Report, wishes []threshold) (missed, unk
 	figures := job.measured(rep)
 	for _, t := range wishes {
 		item := result.Item{ID: "expect", Result: result.Pass}
+		why := ""
+		if job.excused != nil {
+			why = job.excused(rep, t)
+		}
 		switch v := figures[t.figure]; {
 		case v == nil:
 			item.Result, unknown = result.Inconclusive, true
 			item.Reasons = []string{fmt.Sprintf("expected %s: %s is not known", t.text, t.figure)}
 		case t.met(*v):
 			item.Reasons = []string{fmt.Sprintf("expected %s, %s is %s", t.text, t.figure, job.figures[t.figure].print(*v))}
+		case why != "":
+			item.Result, unknown = result.Inconclusive, true
+			item.Reasons = []string{fmt.Sprintf("expected %s, %s is %s; not missed for sure: %s", t.text, t.figure, job.figures[t.figure].print(*v), why)}
 		default:
 			item.Result, missed = result.Fail, true
 			item.Reasons = []string{fmt.Sprintf("missed: expected %s, %s is %s", t.text, t.figure, job.figures[t.figure].print(*v))}
@@ -403,7 +417,10 @@ func (job *methodJob) dry(w io.Writer) {
 		total *= time.Duration(job.times)
 		fmt.Fprintf(w, "\nEach of them %d times.\n", job.times)
 	}
-	if len(job.possible) > 0 {
+	switch {
+	case job.lasts != "":
+		fmt.Fprintf(w, "\n%s\n", job.lasts)
+	case len(job.possible) > 0:
 		fmt.Fprintf(w, "\nAt most about %s in all.\n", units.FormatDuration(total.Round(time.Second)))
 	}
 	fmt.Fprintf(w, "%s\n", job.volume)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -51,42 +52,55 @@ type Options struct {
 // inFlight bounds the connections that are being opened at one time.
 const inFlight = 8192
 
-// Run opens connections for o.Length, waits for the last of them, and counts. It ends early, with
+// overdue is how often its length a step may take that this host does not get to begin in time.
+const overdue = 2
+
+// Run begins as many connections as o.Rate makes in o.Length, each at its time, waits for the last of
+// them, and counts. Those that this host is late for it begins as soon as it can: a step that took
+// longer than it should says so by its Seconds, and one that it gave up by Tried. It ends early, with
 // what there is, when ctx does. Its goroutines end before it returns.
 func Run(ctx context.Context, o Options) result.ConnRateStep {
 	if o.Timeout == 0 {
 		o.Timeout = 3 * time.Second
 	}
 	c := &counter{faults: map[string]*result.ConnFault{}}
-	var wait sync.WaitGroup
+	asked := max(int64(math.Ceil(o.Rate*o.Length.Seconds()-1e-9)), 1)
+	due := func(n int64) time.Duration { return time.Duration(float64(n) / o.Rate * float64(time.Second)) }
+	planned := due(asked)
 	places := make(chan struct{}, inFlight)
+	var wait sync.WaitGroup
+	var tried int64
+	var held time.Duration
 	start := time.Now()
-	tried := int64(0)
-	for {
+	for tried < asked && ctx.Err() == nil {
 		since := time.Since(start)
-		if since >= o.Length || ctx.Err() != nil {
+		if since >= overdue*planned {
 			break
 		}
-		due := int64(since.Seconds()*o.Rate) + 1
-		for tried < due && ctx.Err() == nil {
-			select {
-			case places <- struct{}{}:
-			case <-ctx.Done():
-				continue
-			}
-			tried++
-			wait.Add(1)
-			go func() { // ends with its connection, which has a timeout
-				defer wait.Done()
-				c.one(ctx, &o)
-				<-places
-			}()
+		if early := due(tried) - since; early > 0 {
+			pause.For(ctx, early)
+			continue
 		}
-		pause.For(ctx, min(time.Duration(float64(time.Second)/o.Rate), 2*time.Millisecond))
+		select {
+		case places <- struct{}{}:
+		default: // a place is free after a connection's timeout at the latest
+			since = time.Since(start)
+			places <- struct{}{}
+			held += time.Since(start) - since
+		}
+		tried++
+		wait.Go(func() { // ends with its connection, which has a timeout
+			c.one(ctx, &o)
+			<-places
+		})
 	}
 	span := time.Since(start)
+	if ctx.Err() == nil && span < planned {
+		pause.For(ctx, planned-span)
+		span = planned
+	}
 	wait.Wait()
-	return c.step(o.Rate, span, tried)
+	return c.step(o.Rate, span, held, tried)
 }
 
 // counter is what the connections of a step share.
@@ -169,8 +183,8 @@ func (c *counter) failed(code string, err error) {
 	f.Count++
 }
 
-func (c *counter) step(rate float64, span time.Duration, tried int64) result.ConnRateStep {
-	s := result.ConnRateStep{Asked: rate, Seconds: span.Seconds(), Tried: tried, Opened: c.opened, Failed: []result.ConnFault{}, Connect: c.times.Quantiles()}
+func (c *counter) step(rate float64, span, held time.Duration, tried int64) result.ConnRateStep {
+	s := result.ConnRateStep{Asked: rate, Seconds: span.Seconds(), Held: held.Seconds(), Tried: tried, Opened: c.opened, Failed: []result.ConnFault{}, Connect: c.times.Quantiles()}
 	if span > 0 {
 		s.Rate = float64(c.opened) / span.Seconds()
 	}

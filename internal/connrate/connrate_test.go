@@ -104,3 +104,28 @@ func TestFaultOf(t *testing.T) {
 		}
 	}
 }
+
+// A step begins all its connections, at their times: what a late timer holds up is made up for, and the time
+// that a step took is at least what its rate asks for.
+func TestRunBeginsAll(t *testing.T) {
+	addr := listen(t, 9)
+	for _, c := range []struct {
+		rate   float64
+		length time.Duration
+		want   int64
+	}{
+		{20, 200 * time.Millisecond, 4},
+		{5, 100 * time.Millisecond, 1},
+		{14, 100 * time.Millisecond, 2},
+		{2000, 50 * time.Millisecond, 100},
+	} {
+		s := Run(context.Background(), Options{Network: "tcp", Address: addr, Rate: c.rate, Length: c.length, Timeout: 20 * time.Second})
+		least := float64(c.want) / c.rate
+		if s.Tried < 1 || s.Tried > c.want || s.Seconds < least-1e-9 || s.Tried < c.want && s.Seconds < overdue*least-1e-9 {
+			t.Errorf("%v a second for %v: %d begun in %v s, want %d in %v", c.rate, c.length, s.Tried, s.Seconds, c.want, least)
+		}
+		if s.Opened != s.Tried || s.Rate > c.rate*(1+1e-9) {
+			t.Errorf("%d of %d opened, %v a second of %v", s.Opened, s.Tried, s.Rate, c.rate)
+		}
+	}
+}

@@ -25,7 +25,17 @@ var rateNotices = []Topic{
 	{
 		Word: "shortened",
 		Text: "The procedure was made with shorter times and fewer repeats than its standard asks for: good for a look, not for a record.",
-		Do:   "Leave --quick away.",
+		Do:   "Leave --quick away, or give it more time (-t).",
+	},
+	{
+		Word: "syn-retries",
+		Text: "Connections came about, but only because their first packets were sent again a second later: they were dropped on the way, or by the listener's full queue. Users of a service feel it as a second of waiting long before any connection fails.",
+		Do:   "At the listener: net.core.somaxconn and the program's own backlog; nstat -az TcpExtListenOverflows TcpExtListenDrops.", See: []string{"syn_again"},
+	},
+	{
+		Word: "sizes-left-out",
+		Text: "Of RFC 2544's frame sizes the smallest was left out: IPv6's header is longer, and a datagram of this program does not fit into what is left.",
+		Do:   "-4 measures it over IPv4.",
 	},
 	{
 		Word: "recovery-unknown",
@@ -52,6 +62,7 @@ var rateNotices = []Topic{
 // rateFlags bound the truth of a finding.
 var rateFlags = []Topic{
 	{Word: "burst_unlimited", Text: "The longest burst that was tried lost nothing: the buffer is not what limits bursts."},
+	{Word: "curve_host_limited", Text: "Part of a loss curve is the hosts': the sender did not reach the upper loads, or the receiving socket dropped what had arrived.", See: []string{"sender_limited", "local_drops"}},
 	{Word: "not_steered", Text: "Short tests at fixed rates stood in for a steered one, since the other end cannot be steered with.", See: []string{"not-steered"}},
 	{Word: "at_max_load", Text: "The greatest rate that was allowed was carried: the path may carry more.", See: []string{"max-load"}},
 	{Word: "host_limited", Text: "The upper bound is that of an end, whose sender did not reach the rate or whose socket dropped what had arrived; it says nothing about the path.", See: []string{"sender_limited", "local_drops"}},

@@ -97,7 +97,7 @@ var runFields = []Topic{
 		Do:   "Look each up with `fullbore explain`; an acceptance test counts a flagged result as inconclusive, not as failed.",
 	},
 	{Word: "summary", In: []string{"Verdict", "Run", "Conclusion", "Report", "Finding"}, Text: "One sentence that says the result: rate, direction, how sure it is and what was seen to limit it."},
-	{Word: "next", In: []string{"Run", "Conclusion"}, Text: "The command worth typing next, and why; null when nothing follows from this run."},
+	{Word: "next", In: []string{"Run", "Conclusion", "Report"}, Text: "The command worth typing next, and why; null or absent when nothing follows from what was measured."},
 	{Word: "command", In: []string{"Step"}, Text: "A command line to type as it stands."},
 	{Word: "why", In: []string{"Step", "Stage", "Outage", "SoakGap"}, Text: "What the command would show or mend."},
 	{

@@ -1,7 +1,6 @@
 package method
 
 import (
-	"math"
 	"time"
 
 	"github.com/fullbore-net/fullbore/result"
@@ -135,6 +134,9 @@ type SubInterval struct {
 	L3          float64
 	Sent, Lost  int64    // datagrams, by the receiver's count
 	Variation   *float64 // greatest delay above the least of the test's last second, s; nil = not known
+	// Delay is the distribution of that of the stream that fared worst, Reordered and Duplicates are of all.
+	Delay                 *result.Quantiles
+	Reordered, Duplicates int64
 }
 
 // Ratio is the share that was lost.
@@ -208,12 +210,12 @@ func subIntervals(run *result.Run, d result.Direction, sub, factor float64) (out
 				x.Lost = max(*s.Lost, 0)
 			}
 			for _, st := range r.Streams {
-				if !st.Sender && st.UDP != nil && st.UDP.PDV != nil {
-					v := st.UDP.PDV.Max
-					if x.Variation != nil {
-						v = math.Max(v, *x.Variation)
-					}
-					x.Variation = &v
+				if st.Sender || st.UDP == nil {
+					continue
+				}
+				x.Reordered, x.Duplicates = x.Reordered+st.UDP.Reordered, x.Duplicates+st.UDP.Duplicates
+				if q := st.UDP.PDV; q != nil && (x.Delay == nil || q.Max > x.Delay.Max) {
+					x.Delay, x.Variation = q, &q.Max
 				}
 			}
 			out = append(out, x)

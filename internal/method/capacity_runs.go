@@ -2,6 +2,7 @@ package method
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fullbore-net/fullbore/internal/plan"
@@ -54,7 +55,7 @@ func (c CapacityTest) first(d plan.Direction) Step {
 	p.Probe = &plan.Probe{Spacing: plan.SteerEvery, Size: 128, Profile: "steering"}
 	return Step{
 		Name: string(d) + "-steered", Title: fmt.Sprintf("UDP %s, steered", d),
-		Why: "the receiver's feedback moves the rate, 20 times a second", Plan: p,
+		Why: fmt.Sprintf("the receiver's feedback moves the rate, 20 times a second, by type %s of the search and the table %q", strings.ToUpper(kind), CapTableName), Plan: p,
 	}
 }
 
@@ -127,9 +128,9 @@ type CapacityFound struct {
 	Steered   bool
 	CapacityAnswer
 	Run *result.Run // the steered one, or that with the maximum
-	// HostLimited: the receiver's socket dropped what had arrived, or the sender of the short tests did
-	// not reach their rates.
-	HostLimited bool
+	// HostLimited: the receiver's socket dropped what had arrived, or, Sender, the sender of the short tests
+	// did not reach their rates.
+	HostLimited, Sender bool
 }
 
 // Answer reads the history; a direction of which nothing is known is left out.
@@ -185,6 +186,7 @@ func (f *CapacityFound) short(m Done) {
 		f.Max, f.Run, f.L7, f.L2, f.L1 = x, m.Run, l.L7/l.L3, l.L2/l.L3, l.L1/l.L3
 	}
 	f.HostLimited = t.Ratio() <= capGives && t.Short // the last one's word counts
+	f.Sender = f.HostLimited
 }
 
 // layersOf is the layers' rates of a direction; nil = not known.

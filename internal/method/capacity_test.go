@@ -164,9 +164,17 @@ func TestCapacityOf(t *testing.T) {
 	run := capRun(true, 10, 90, 200, 120, 100, 110, 100)
 	// A rest after the measured time is no sub-interval.
 	run.Rows = append(run.Rows, result.Interval{End: result.Server, Start: 7, Stop: 7.9, Sums: []result.IntervalSum{{Direction: result.Up, Start: 7, Stop: 7.9, BPS: 1e9}}})
+	worst := &result.Quantiles{Min: 0.001, Mean: 0.002, Max: 0.004}
+	run.Rows[2].Streams = []result.StreamInterval{
+		{UDP: &result.UDPInterval{PDV: &result.Quantiles{Max: 0.003}, Reordered: 1}},
+		{UDP: &result.UDPInterval{PDV: worst, Reordered: 3, Duplicates: 2}},
+	}
 	a, ok := method.CapacityOf(run, result.Up, 1, 4)
 	if !ok || math.Abs(a.Max.L3-200e6) > 1 || a.Max.Start != 2 || math.Abs(a.Max.Ratio()-0.03) > 1e-9 {
 		t.Fatalf("%v %+v", ok, a.Max)
+	}
+	if m := a.Max; m.Delay != worst || m.Variation == nil || *m.Variation != 0.004 || m.Reordered != 4 || m.Duplicates != 2 {
+		t.Errorf("of the best sub-interval: %+v", m)
 	}
 	if math.Abs(a.Sustained-107.5e6) > 1 { // of the last four of seven
 		t.Errorf("sustained %v", a.Sustained)

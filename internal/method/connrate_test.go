@@ -75,3 +75,47 @@ func TestConnRateProperties(t *testing.T) {
 		}
 	})
 }
+
+// A host that begins fewer than it should is tried again before it is named, and then named: nothing is
+// said about the other end.
+func TestConnRateOfABusyHost(t *testing.T) {
+	c := ConnRate{From: 50, Most: 20000, Refine: 3}
+	begun := func(rate, n, held float64) result.ConnRateStep {
+		return result.ConnRateStep{Asked: rate, Seconds: 1, Tried: int64(n), Opened: int64(n), Rate: n, Held: held, Failed: []result.ConnFault{}}
+	}
+	steps := playConn(c, func(rate float64) result.ConnRateStep { return begun(rate, min(rate, 1000), 0) })
+	a := c.Answer(steps)
+	if a.Limit != ConnCPU || a.Where != result.Client || *a.Reached != 1000 || len(steps) != 5+connTries || !strings.Contains(a.Why, "1600 a second were asked for and this host began 1000") {
+		t.Errorf("%d steps: %+v, reached %v", len(steps), a, *a.Reached)
+	}
+	// Not even the first rate, which is no word about the server either.
+	if a := c.Answer(playConn(c, func(rate float64) result.ConnRateStep { return begun(rate, 5, 0) })); a.Limit != ConnCPU || *a.Reached != 5 {
+		t.Errorf("from the beginning: %+v", a)
+	}
+	// One late moment is none.
+	late := true
+	steps = playConn(c, func(rate float64) result.ConnRateStep {
+		if rate == 800 && late {
+			late = false
+			return begun(rate, 200, 0)
+		}
+		return begun(rate, rate, 0)
+	})
+	if a := c.Answer(steps); a.Limit != "" || *a.Reached != 20000 {
+		t.Errorf("after a late moment: %+v", a)
+	}
+	// Others' answers that do not come are the other end's.
+	if a := c.Answer(playConn(c, func(rate float64) result.ConnRateStep { return begun(rate, min(rate, 1000), max(0, 1-1000/rate)) })); a.Limit != ConnSlow || a.Where != "" {
+		t.Errorf("with all places taken: %+v", a)
+	}
+	// A failure counts, however late the host was.
+	if a := c.Answer(playConn(c, func(rate float64) result.ConnRateStep {
+		s := begun(rate, min(rate, 1000), 0)
+		if rate > 1000 {
+			s.Failed = append(s.Failed, result.ConnFault{Code: "refused", Count: 1})
+		}
+		return s
+	})); a.Limit != "refused" || a.Where != result.Server {
+		t.Errorf("with failures: %+v", a)
+	}
+}

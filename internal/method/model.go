@@ -137,6 +137,7 @@ type ModelPart struct {
 	Host      int64 // dropped at the receiver's socket; they are left out
 	Seconds   float64
 	Late      int    // parts in which the sender did not reach the rate; they do not count
+	Unclear   int    // parts whose losses may be the receiver's, merged as they were; they do not count
 	Short     bool   // there were so many of them that the test was given up
 	Result    string // pass, fail, inconclusive
 	Greatest  float64
@@ -146,7 +147,8 @@ type ModelPart struct {
 func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 	p := ModelPart{Direction: d, Bursts: bursts, Result: result.Inconclusive}
 	test := ModelTest(m.Window())
-	for _, x := range history {
+	for i := range history {
+		x := &history[i]
 		if x.Run == nil || x.Step.Plan.Direction != d || (x.Step.Plan.Burst > 0) != bursts {
 			continue
 		}
@@ -165,6 +167,10 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 		}
 		if late { // less was asked of the path than it should carry: no evidence
 			p.Late++
+			continue
+		}
+		if unclear(x, result.Direction(d)) {
+			p.Unclear++
 			continue
 		}
 		p.Host += host
@@ -263,6 +269,9 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 	p := m.UDP
 	p.Transport, p.Direction, p.Streams, p.RateSet = plan.UDP, d, 1, true
 	p.Bitrate, p.Duration, p.Interval = int64(m.Rate), length, plan.MinInterval // each row is a feedback
+	if done.Unclear > 0 {
+		p.Offload = plan.OffloadOff // who dropped is to be clear from now on
+	}
 	k := 1
 	for _, x := range history {
 		if x.Step.Plan.Direction == d && (x.Step.Plan.Burst > 0) == bursts {
@@ -287,7 +296,7 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 func (m Model) Answer(history []Done) (out []ModelPart) {
 	for _, d := range m.Directions {
 		for _, bursts := range []bool{false, true} {
-			if p := m.part(history, d, bursts); p.Packets > 0 || p.Late > 0 {
+			if p := m.part(history, d, bursts); p.Packets > 0 || p.Late > 0 || p.Unclear > 0 {
 				out = append(out, p)
 			}
 		}

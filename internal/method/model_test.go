@@ -45,13 +45,15 @@ func TestModelFails(t *testing.T) {
 func TestModelErrors(t *testing.T) {
 	test := method.ModelTest(11)
 	rng := rand.New(rand.NewPCG(1, 2))
+	// From loss to loss: between two the test can only pass, at the packet that PassAfter names.
 	play := func(p float64) string {
 		var n, lost int64
 		for {
-			n++
-			if rng.Float64() < p {
-				lost++
+			n += 1 + int64(math.Log(1-rng.Float64())/math.Log(1-p)) // the next loss (geometric)
+			if at := test.PassAfter(lost); n > at {
+				return test.Decide(at, lost)
 			}
+			lost++
 			if r := test.Decide(n, lost); r != result.Inconclusive {
 				return r
 			}
@@ -213,5 +215,44 @@ func TestModelFeedback(t *testing.T) {
 		if p.Result != c.want || p.Lost != c.lost || p.Seconds > c.within || p.Seconds <= 0 {
 			t.Errorf("%s: %s with %d of %d lost in %.2f s; want %s with %d in at most %v s", name, p.Result, p.Lost, p.Packets, p.Seconds, c.want, c.lost, c.within)
 		}
+	}
+}
+
+// What the receiver's socket dropped is not the path's; where datagrams were merged nobody knows how much that is,
+// so the part does not count and the next is made without.
+func TestModelLeavesOutTheReceiversDrops(t *testing.T) {
+	m := method.Model{Rate: 2.5e6, RTT: 50 * time.Millisecond, Directions: []plan.Direction{plan.Up}, UDP: plan.Plan{BlockSize: 1460}}
+	play := func(s method.Step, dropped, others int64, merged bool) method.Done {
+		d := modelRun(s, func(int64) int64 { return dropped + others })
+		u := &d.Run.Sums[0]
+		n := *u.Receiver.Packets
+		u.UDP = &result.UDPStream{
+			Received: &result.UDPReceived{Coalesced: merged},
+			Loss:     &result.UDPLoss{Sent: n, Lost: dropped + others, Ratio: float64(dropped+others) / float64(n), Socket: &dropped},
+		}
+		if merged {
+			one := int64(1) // as the kernel counts them
+			u.UDP.Loss.Socket = &one
+		}
+		return d
+	}
+	first, _ := m.Next(nil)
+	if p := m.Answer([]method.Done{play(first, 9, 0, false)}); len(p) != 1 || p[0].Host != 9 || p[0].Lost != 0 || p[0].Result == result.Fail {
+		t.Errorf("exact: %+v", p)
+	}
+	if p := m.Answer([]method.Done{play(first, 9, 5, false)}); len(p) != 1 || p[0].Lost != 5 || p[0].Result != result.Fail {
+		t.Errorf("exact, and the path lost five: %+v", p)
+	}
+	history := []method.Done{play(first, 9, 0, true)}
+	if p := m.Answer(history); len(p) != 1 || p[0].Unclear != 1 || p[0].Packets != 0 || p[0].Result != result.Inconclusive {
+		t.Errorf("merged: %+v", p)
+	}
+	again, more := m.Next(history)
+	if !more || again.Plan.Offload != plan.OffloadOff || again.Name != "up-paced-2" {
+		t.Fatalf("after merged drops: %+v", again)
+	}
+	history = append(history, play(again, 9, 0, false))
+	if p := m.Answer(history); p[0].Result == result.Fail || p[0].Host != 9 {
+		t.Errorf("again: %+v", p)
 	}
 }

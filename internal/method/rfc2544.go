@@ -41,6 +41,7 @@ type BackToBack struct {
 	Mean, Min, Max, Dev float64   // frames
 	Implied, Corrected  float64   // buffer time, s
 	Endless             bool      // bursts of the longest time were not lost either: the buffer is not the limit
+	Host                bool      // the receiving socket dropped of a burst: the buffer may be its own
 }
 
 // BackToBackOf makes the figures of the repeats. most is the greatest frame rate of the link,
@@ -215,6 +216,10 @@ func (r RFC2544) part(part string, frame int, d plan.Direction, history, mine []
 	switch part {
 	case PartLoss:
 		share, more := r.nextShare(d, mine)
+		if n := len(mine); n > 0 && unclear(&mine[n-1], result.Direction(d)) {
+			share, more = float64(mine[n-1].Step.Plan.Bitrate)/r.most(frame), true
+			p.Offload = plan.OffloadOff
+		}
 		if !more {
 			return s, false
 		}
@@ -250,10 +255,14 @@ func (r RFC2544) part(part string, frame int, d plan.Direction, history, mine []
 }
 
 // nextShare is the next load of the loss curve: downward from the whole link, until two loads in a
-// row lost nothing.
+// row lost nothing. A load at which merged datagrams were dropped is made again first.
 func (r RFC2544) nextShare(d plan.Direction, mine []Done) (float64, bool) {
 	share, clean := 1.0, 0
-	for _, m := range mine {
+	for i := range mine {
+		m := &mine[i]
+		if unclear(m, result.Direction(d)) { // it is made again
+			continue
+		}
 		if l := conclude.LossOf(m.Run, result.Direction(d)); l != nil && l.Lost == 0 {
 			clean++
 		} else {
@@ -271,6 +280,7 @@ type burstState struct {
 	high float64
 	next float64
 	over bool // a burst of the longest time lost nothing
+	host bool // the receiving socket dropped of one
 }
 
 // burstNear ends a repeat: the longest burst is known to so much.
@@ -283,6 +293,9 @@ func (r RFC2544) bursts(frame int, d plan.Direction, mine []Done) burstState {
 	for _, m := range mine {
 		n := float64(m.Step.Plan.Blocks)
 		l := conclude.LossOf(m.Run, result.Direction(d))
+		if own, _ := ownDrops(m.Run, result.Direction(d)); own > 0 {
+			b.host = true
+		}
 		if l != nil && l.Lost == 0 {
 			if b.low = math.Max(b.low, n); n >= most {
 				b.over = true
@@ -338,6 +351,8 @@ type SizeResult struct {
 type LossPoint struct {
 	Share float64 // of the link
 	Loss  float64 // ratio
+	Own   float64 // the part of it that the receiving host's socket dropped, ratio of what was sent
+	Short bool    // the sender did not reach the load: the loss is that of a lower one
 }
 
 // Answer reads the history.
@@ -350,14 +365,10 @@ func (r RFC2544) Answer(history []Done) (out []SizeResult) {
 			}
 			payload, _ := FramePayload(frame, r.IPv6)
 			x := SizeResult{Frame: frame, Direction: d, Most: FrameRate(r.Link, frame), Rate: a, Throughput: a.Lower / float64(payload*8)}
-			for _, m := range with(history, key(frame, d, PartLoss)) {
-				if l := conclude.LossOf(m.Run, result.Direction(d)); l != nil {
-					x.Loss = append(x.Loss, LossPoint{Share: float64(m.Step.Plan.Bitrate) / r.most(frame), Loss: l.Ratio})
-				}
-			}
+			x.Loss = r.curve(frame, result.Direction(d), with(history, key(frame, d, PartLoss)))
 			b := r.bursts(frame, d, with(history, key(frame, d, PartBursts)))
 			if bb, ok := BackToBackOf(b.done, x.Most, x.Throughput); ok {
-				bb.Endless = b.over
+				bb.Endless, bb.Host = b.over, b.host
 				x.Bursts = &bb
 			}
 			for _, m := range with(history, key(frame, d, PartLatency)) {
@@ -368,6 +379,26 @@ func (r RFC2544) Answer(history []Done) (out []SizeResult) {
 			}
 			out = append(out, x)
 		}
+	}
+	return out
+}
+
+// curveReached is the share of a load below which a point of the loss curve is that of another load.
+const curveReached = 0.95
+
+// curve reads the loads of the loss curve; those that were made again count once.
+func (r RFC2544) curve(frame int, d result.Direction, mine []Done) (out []LossPoint) {
+	for i := range mine {
+		m := &mine[i]
+		l := conclude.LossOf(m.Run, d)
+		if l == nil || unclear(m, d) {
+			continue
+		}
+		p := LossPoint{Share: float64(m.Step.Plan.Bitrate) / r.most(frame), Loss: l.Ratio, Short: shortOf(m.Run, d, float64(m.Step.Plan.Bitrate), curveReached)}
+		if own, _ := ownDrops(m.Run, d); l.Sent > 0 {
+			p.Own = float64(own) / float64(l.Sent)
+		}
+		out = append(out, p)
 	}
 	return out
 }

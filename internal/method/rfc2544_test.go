@@ -126,3 +126,58 @@ func TestRFC2544(t *testing.T) {
 		t.Errorf("to a plain peer: %v", *x.Recovery)
 	}
 }
+
+// A load at which the receiver's socket dropped merged datagrams is made again without merging, and counts once;
+// what a socket dropped and what a sender did not reach is told with the point.
+func TestRFC2544CurveNamesTheHosts(t *testing.T) {
+	r := method.RFC2544{Sizes: []int{1518}, Directions: []plan.Direction{plan.Up}, Link: 1e9, Quick: true, Parts: []string{method.PartLoss}}
+	const payload = 1472 * 8
+	var history []method.Done
+	again := 0
+	for {
+		s, more := r.Next(history)
+		if !more {
+			break
+		}
+		load, seconds := float64(s.Plan.Bitrate), s.Plan.Duration.Seconds()
+		offered := math.Min(load, 0.88*r.Link) // the sender's own limit
+		sent := int64(offered * seconds / payload)
+		lost, merged := int64(0), false
+		if load > 0.85*0.97*r.Link {
+			lost = sent / 10
+			merged = s.Plan.Offload != plan.OffloadOff
+		}
+		if s.Plan.Offload == plan.OffloadOff && lost > 0 {
+			again++
+		}
+		socket, good := lost, float64(sent-lost)*payload/seconds
+		if merged {
+			socket = max(lost/64, 1)
+		}
+		history = append(history, method.Done{Step: s, Run: &result.Run{
+			Test: result.Test{Transport: "udp"}, Wire: &result.Wire{Extension: true}, Sums: []result.Sum{{
+				Direction: result.Up, Goodput: &good, Sender: &result.Total{End: seconds, Bytes: sent * payload / 8},
+				Receiver: &result.Total{End: seconds, Packets: &sent, Lost: &lost},
+				UDP: &result.UDPStream{
+					Received: &result.UDPReceived{Coalesced: merged},
+					Loss:     &result.UDPLoss{Sent: sent, Lost: lost, Ratio: float64(lost) / float64(sent), Socket: &socket},
+				},
+			}},
+		}})
+		if len(history) > 200 {
+			t.Fatal("it does not end")
+		}
+	}
+	got := r.Answer(history)
+	if len(got) != 1 || len(got[0].Loss) < 4 || again < 2 {
+		t.Fatalf("%d made again: %+v", again, got)
+	}
+	for i, p := range got[0].Loss {
+		if i > 0 && p.Share > got[0].Loss[i-1].Share-0.05 {
+			t.Errorf("a load counts twice: %+v", got[0].Loss)
+		}
+		if p.Short != (p.Share > 0.93) || math.Abs(p.Own-p.Loss) > 1e-9 {
+			t.Errorf("%+v", p)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type Framework struct {
 	Time    time.Duration // of each test
 	Omit    time.Duration // of each, for slow start, not counted
 	Quick   bool          // towards an iperf3 the path MTU is TCP's
+	Tags    int           // VLAN tags of each frame on the bottleneck
 }
 
 // frameworkTests are the transfers, in order.
@@ -179,7 +180,7 @@ func (f Framework) base(history []Done) *result.TCPFramework {
 	for i, d := range upAndDown {
 		if f.BB[i] > 0 {
 			out.BB[i] = &result.Rated{BPS: f.BB[i], Source: "given"}
-		} else if bps := measuredBB(history, d, out.MTU[i]); bps > 0 {
+		} else if bps := measuredBB(history, d, out.MTU[i], f.Tags); bps > 0 {
 			out.BB[i] = &result.Rated{BPS: bps, Source: "measured"}
 		}
 	}
@@ -188,17 +189,17 @@ func (f Framework) base(history []Done) *result.TCPFramework {
 
 // measuredBB is the bottleneck's bandwidth on layer 1: of datagrams that arrived while more were
 // sent than pass, or of TCP where that was more (the receiver dropped datagrams). 0 = not known.
-func measuredBB(history []Done, d result.Direction, mtu int) (bps float64) {
+func measuredBB(history []Done, d result.Direction, mtu, tags int) (bps float64) {
 	if b := findDone(history, "bb-"+string(d)); b != nil && b.Run != nil {
 		for _, l := range b.Run.Layers {
-			if l.Direction == d {
-				bps = l.L1
+			if l.Direction == d { // of frames without tags
+				bps = l.L1 * float64(mtu+frameOverhead+4*tags) / float64(mtu+frameOverhead)
 			}
 		}
 	}
 	if r := findDone(history, "rate-"+string(d)); r != nil && r.Run != nil {
 		if g, ok := Goodput(r.Run, d); ok {
-			share := wireShare(r.Run, d) * float64(mtu+frameOverhead) / float64(mtu)
+			share := wireShare(r.Run, d) * float64(mtu+frameOverhead+4*tags) / float64(mtu)
 			bps = max(bps, g*share)
 		}
 	}
@@ -318,7 +319,7 @@ func (f Framework) refer(a *result.TCPFramework, t *result.TCPTest, i int, bytes
 	if a.BB[i] == nil || t.Headers == 0 {
 		return
 	}
-	ideal := IdealThroughput(a.BB[i].BPS, a.MTU[i], t.Headers, 0)
+	ideal := IdealThroughput(a.BB[i].BPS, a.MTU[i], t.Headers, f.Tags)
 	t.Ideal = &ideal
 	reference := ideal
 	if a.RTT != nil {

@@ -98,3 +98,22 @@ func TestFrameworkHeldBack(t *testing.T) {
 		}
 	}
 }
+
+// Tags make frames longer, so that fewer fit, and a measured bottleneck carries more on layer 1 than the
+// payload alone tells.
+func TestFrameworkTags(t *testing.T) {
+	f := Framework{BB: [2]float64{1e9, 0}, Tags: 1}
+	history := []Done{
+		{Step: Step{Name: "rate-down"}, Run: &result.Run{}},
+		{Step: Step{Name: "bb-down"}, Run: &result.Run{Layers: []result.LayerRate{{Direction: result.Down, L7: 957.09e6, L1: 1e9}}}},
+	}
+	a := f.base(history)
+	x := result.TCPTest{Headers: 52, Connections: 1}
+	f.refer(a, &x, 0, 0)
+	if want := IdealThroughput(1e9, 1500, 52, 1); x.Ideal == nil || *x.Ideal != want || want >= IdealThroughput(1e9, 1500, 52, 0) {
+		t.Errorf("ideal %v, want %v", x.Ideal, want)
+	}
+	if b := a.BB[1]; b == nil || math.Abs(b.BPS-1e9*1542/1538) > 1 {
+		t.Errorf("measured %+v", a.BB[1])
+	}
+}

@@ -34,19 +34,35 @@ type Service struct {
 	TOS       int
 	Direction plan.Direction
 	Policing  bool
+	IPv6      bool // its datagrams are IPv6's, whose header is longer
 	Limits    ServiceLimits
 }
 
-// ServiceLimits are what it must keep to; below zero = no limit.
+// ServiceLimits are what it must keep to; below zero = no limit. FD is MEF 48's frame delay, a percentile of
+// what FTD is the mean of.
 type ServiceLimits struct {
-	FLR, FTD, FDV, Avail float64
+	FLR, FTD, FDV, Avail, FD float64
 }
 
-// frameOf is what an IPv4 datagram's frame has beside the payload: Ethernet 14, check 4, IP 20, UDP 8.
-const frameOf = 46
+// What a datagram's frame has beside the payload: Ethernet 14, check 4, IP 20, UDP 8; IPv6's header is longer.
+const (
+	frameOf    = 46
+	frameOfSix = frameOf + 20
+)
+
+// LeastFrame is the shortest frame of a service: its datagrams carry 44 bytes of figures.
+func LeastFrame(ipv6 bool) int { return Service{IPv6: ipv6}.beside() + 44 }
+
+// beside is what a frame has beside the payload, bytes.
+func (s Service) beside() int {
+	if s.IPv6 {
+		return frameOfSix
+	}
+	return frameOf
+}
 
 // payload is the datagram's, bytes.
-func (s Service) payload() int { return s.Frame - frameOf }
+func (s Service) payload() int { return s.Frame - s.beside() }
 
 // l7 is an information rate as payload rate.
 func (s Service) l7(ir float64) float64 { return ir * float64(s.payload()) / float64(s.Frame) }
@@ -184,6 +200,7 @@ func JudgeActivation(t *result.ActivateStep, l ServiceLimits, mef bool) {
 	}
 	over("FTD", t.FTD, l.FTD, 1000, " ms")
 	if mef {
+		over("FD", t.FD, l.FD, 1000, " ms")
 		over("IFDV", t.IFDV, l.FDV, 1000, " ms")
 	} else {
 		over("FDV", t.FDV, l.FDV, 1000, " ms")
@@ -277,6 +294,7 @@ func (a Activation) Answer(history []Done) *result.Activation {
 		}
 	}
 	for i := range history {
+		out.Floor = floorOf(out.Floor, &history[i])
 		if run := history[i].Run; run != nil && out.Basis == "" {
 			if p := probesOf(run, "udp-echo"); p != nil && p.RoundTrip != nil {
 				out.Basis = "half-round-trip"
@@ -287,6 +305,29 @@ func (a Activation) Answer(history []Done) *result.Activation {
 		}
 	}
 	return out
+}
+
+// floorOf is the worst of floor and how late the senders of a step's datagrams were, where they are to be evenly
+// paced; nil = not known.
+func floorOf(floor *float64, d *Done) *float64 {
+	if d.Step.Plan.Burst > 0 {
+		return floor
+	}
+	for _, run := range d.runs() {
+		if run == nil {
+			continue
+		}
+		for i := range run.Sums {
+			u := run.Sums[i].UDP
+			if u == nil || u.Sent == nil || u.Sent.Late == nil {
+				continue
+			}
+			if late := u.Sent.Late.P999; floor == nil || late > *floor {
+				floor = &late
+			}
+		}
+	}
+	return floor
 }
 
 // oneWay is a direction's delay where the clocks are related well enough: the bound is less than a
@@ -325,8 +366,9 @@ func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase
 		if st.Most > 0 {
 			t.MostIR = &st.Most
 		}
-		measureActivation(&t, runs, s, d)
+		f := measureActivation(&t, runs, s, d)
 		JudgeActivation(&t, s.Limits, a.MEF)
+		a.excuse(&t, s, f)
 		for _, run := range runs { // why nothing is known comes first, and once
 			why := ""
 			switch {
@@ -344,7 +386,27 @@ func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase
 	return out
 }
 
-func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) {
+// excuse takes back a failure that the receiving host's own drops may be the cause of: it stays one where what the
+// path lost for sure is too much by itself.
+func (a Activation) excuse(t *result.ActivateStep, s Service, f partFigures) {
+	if t.Conformed != result.Fail || f.own <= 0 || f.sent == nil || f.path == nil {
+		return
+	}
+	sure := *t
+	flr := *f.path
+	ir := *f.sent * (1 - flr)
+	sure.FLR, sure.IR = &flr, &ir
+	if f.flr != nil && flr < *f.flr/2 { // its seconds are mostly the host's, too
+		sure.Avail = nil
+	}
+	if JudgeActivation(&sure, s.Limits, a.MEF); sure.Conformed == result.Fail {
+		return
+	}
+	t.Conformed = result.Inconclusive
+	t.Why = append(t.Why, fmt.Sprintf("the receiving host's socket dropped %d frames at least: the host, not the service, may be the limit", f.own))
+}
+
+func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) partFigures {
 	var all []partFigures
 	for i, part := range s.parts() {
 		one := s
@@ -358,7 +420,10 @@ func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d 
 	f := together(all)
 	t.IR, t.Sent, t.FLR, t.FDV, t.FDVMax, t.IFDV = f.ir, f.sent, f.flr, f.fdv, f.fdvMost, f.ifdv
 	if f.ftd != nil {
-		t.FTDMin, t.FTD, t.FTDMax = &f.ftd.Min, &f.ftd.Mean, &f.ftd.Max
+		t.FTDMin, t.FTD, t.FTDMax, t.FD = &f.ftd.Min, &f.ftd.Mean, &f.ftd.Max, &f.ftd.P999
+	}
+	if f.own > 0 {
+		t.Dropped = &f.own
 	}
 	if t.Sent != nil && t.FLR != nil && t.LeastIR != nil && t.Step != "eir" && t.Step != "policing" { // what the sender left away did not get lost
 		least := *t.LeastIR * min(1, *t.Sent/t.Offered)
@@ -370,6 +435,7 @@ func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d 
 			t.Avail, t.Severe = &avail, &bad
 		}
 	}
+	return f
 }
 
 // secondLosses are the loss ratios of a direction's intervals, by the frames that both ends counted in each,
@@ -381,7 +447,7 @@ func secondLosses(runs []*result.Run, s Service, d result.Direction) (out []floa
 		if i >= len(runs) || runs[i] == nil {
 			return nil
 		}
-		payload := float64(part.frame - frameOf)
+		payload := float64(part.frame - s.beside())
 		told := false
 		for k := range runs[i].Rows {
 			row := &runs[i].Rows[k]

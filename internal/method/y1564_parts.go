@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -88,6 +89,8 @@ func burstStep(name string) bool { return name == "cbs" || name == "ebs" }
 type partFigures struct {
 	sent, ir *float64          // bit/s of frames
 	flr      *float64          // ratio of frames
+	path     *float64          // the part of it that is surely not the receiving host's own
+	own      int64             // frames that the receiving host's socket dropped at least
 	frames   float64           // sent, per second
 	fdv      *float64          // s: p99.9 less the least
 	fdvMost  *float64          // the most less the least
@@ -121,6 +124,11 @@ func figuresOf(run *result.Run, s Service, d result.Direction) (f partFigures) {
 		v := float64(*sum.Receiver.Lost) / float64(*sum.Receiver.Packets)
 		f.flr = &v
 	}
+	if l := conclude.LossOf(run, d); l != nil && l.Sent > 0 {
+		own, path := ownDrops(run, d)
+		v := float64(path) / float64(l.Sent)
+		f.own, f.path = own, &v
+	}
 	if f.sent != nil && f.flr != nil { // over one time, the sender's: no edge of the other's is in it
 		ir := *f.sent * (1 - *f.flr)
 		f.ir = &ir
@@ -153,13 +161,19 @@ func together(all []partFigures) partFigures {
 	f.sent = added(all, func(x partFigures) *float64 { return x.sent }, rate)
 	f.ir = added(all, func(x partFigures) *float64 { return x.ir }, rate)
 	lost := added(all, func(x partFigures) *float64 { return x.flr }, func(v *float64, x partFigures) float64 { return *v * x.frames })
-	f.frames = 0
+	path := added(all, func(x partFigures) *float64 { return x.path }, func(v *float64, x partFigures) float64 { return *v * x.frames })
+	f.frames, f.own = 0, 0
 	for _, x := range all {
 		f.frames += x.frames
+		f.own += x.own
 	}
 	if f.flr = nil; lost != nil && f.frames > 0 {
 		ratio := *lost / f.frames
 		f.flr = &ratio
+	}
+	if f.path = nil; path != nil && f.frames > 0 {
+		ratio := *path / f.frames
+		f.path = &ratio
 	}
 	f.fdv = worst(all, func(x partFigures) *float64 { return x.fdv })
 	f.fdvMost = worst(all, func(x partFigures) *float64 { return x.fdvMost })

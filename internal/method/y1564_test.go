@@ -64,7 +64,7 @@ func TestActivationSteps(t *testing.T) {
 
 func TestActivationVerdicts(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
-	l := ServiceLimits{FLR: 0.001, FTD: 0.010, FDV: 0.002, Avail: 0.99}
+	l := ServiceLimits{FLR: 0.001, FTD: 0.010, FDV: 0.002, Avail: 0.99, FD: -1}
 	good := func() result.ActivateStep {
 		return result.ActivateStep{Phase: 2, Step: "together", IR: f(10e6), LeastIR: f(9.99e6), FLR: f(0), FTD: f(.005), FDV: f(.001), IFDV: f(.001), Avail: f(1)}
 	}
@@ -80,6 +80,7 @@ func TestActivationVerdicts(t *testing.T) {
 		"varies":                  {func(t *result.ActivateStep) { t.FDV = f(.02) }, false, result.Fail},
 		"varies, but MEF":         {func(t *result.ActivateStep) { t.FDV = f(.02) }, true, result.Pass},
 		"changes, MEF":            {func(t *result.ActivateStep) { t.IFDV = f(.02) }, true, result.Fail},
+		"slow percentile, MEF":    {func(t *result.ActivateStep) { t.FD = f(.02) }, true, result.Fail},
 		"no delay known":          {func(t *result.ActivateStep) { t.FTD = nil }, false, result.Inconclusive},
 		"not policed":             {func(t *result.ActivateStep) { t.Step, t.MostIR = "policing", f(9e6) }, false, result.Fail},
 		"above CIR frames may go": {func(t *result.ActivateStep) { t.Step, t.FLR = "eir", f(.2) }, false, result.Pass},
@@ -88,7 +89,11 @@ func TestActivationVerdicts(t *testing.T) {
 	} {
 		s := good()
 		c.change(&s)
-		JudgeActivation(&s, l, c.mef)
+		limits := l
+		if c.mef && s.FD != nil {
+			limits.FD = 0.010
+		}
+		JudgeActivation(&s, limits, c.mef)
 		if s.Conformed != c.want || (c.want == result.Pass) != (len(s.Why) == 0) {
 			t.Errorf("%s: %s %v", name, s.Conformed, s.Why)
 		}
@@ -97,8 +102,8 @@ func TestActivationVerdicts(t *testing.T) {
 
 func TestActivationOrder(t *testing.T) {
 	a := Activation{Services: []Service{
-		{Name: "a", CIR: 1e6, Frame: 1518, Direction: plan.Up, Limits: ServiceLimits{-1, -1, -1, -1}},
-		{Name: "b", CIR: 2e6, EIR: 1e6, Frame: 200, Direction: plan.Both, Policing: true, Limits: ServiceLimits{-1, -1, -1, -1}},
+		{Name: "a", CIR: 1e6, Frame: 1518, Direction: plan.Up, Limits: ServiceLimits{-1, -1, -1, -1, -1}},
+		{Name: "b", CIR: 2e6, EIR: 1e6, Frame: 200, Direction: plan.Both, Policing: true, Limits: ServiceLimits{-1, -1, -1, -1, -1}},
 	}, Step: 1e9, Phase2: 3e9}
 	steps, bytes := a.All()
 	var names []string
@@ -131,7 +136,7 @@ func TestActivationBursts(t *testing.T) {
 		t.Errorf("%+v", plans)
 	}
 	f := func(v float64) *float64 { return &v }
-	l := ServiceLimits{FLR: 0.001, FTD: 0.001, FDV: 0.001, Avail: -1}
+	l := ServiceLimits{FLR: 0.001, FTD: 0.001, FDV: 0.001, Avail: -1, FD: -1}
 	for name, c := range map[string]struct {
 		step result.ActivateStep
 		want string
@@ -149,8 +154,8 @@ func TestActivationBursts(t *testing.T) {
 
 // A mix is a stream a size, and its figures are those of all of them.
 func TestActivationMix(t *testing.T) {
-	s := Service{Name: "m", CIR: 10e6, Frame: 500, Mix: []int{128, 128, 512, 1024}, Direction: plan.Up, Limits: ServiceLimits{FLR: 0.01, FTD: -1, FDV: 0.1, Avail: 0.99}}
-	a := Activation{Services: []Service{s, {Name: "n", CIR: 1e6, Frame: 1000, Direction: plan.Up, Limits: ServiceLimits{-1, -1, -1, -1}}}, Step: time.Second, Phase2: 2 * time.Second}
+	s := Service{Name: "m", CIR: 10e6, Frame: 500, Mix: []int{128, 128, 512, 1024}, Direction: plan.Up, Limits: ServiceLimits{FLR: 0.01, FTD: -1, FDV: 0.1, Avail: 0.99, FD: -1}}
+	a := Activation{Services: []Service{s, {Name: "n", CIR: 1e6, Frame: 1000, Direction: plan.Up, Limits: ServiceLimits{-1, -1, -1, -1, -1}}}, Step: time.Second, Phase2: 2 * time.Second}
 	steps, _ := a.All()
 	last := steps[len(steps)-1]
 	if len(steps[3].With) != 2 || len(last.With) != 3 || steps[3].Plan.Probe == nil || steps[3].With[0].Probe != nil || last.With[2].Probe == nil {
@@ -200,5 +205,56 @@ func TestActivationMix(t *testing.T) {
 	history[0].With[1] = nil
 	if m := a.Answer(history).Steps[0]; m.IR != nil || m.Conformed == result.Pass || len(m.Why) == 0 {
 		t.Errorf("without one of the sizes: %+v", m)
+	}
+}
+
+// What the receiving host's socket dropped fails no service, unless what the path lost for sure does.
+func TestActivationLeavesOutTheReceiversDrops(t *testing.T) {
+	s := Service{Name: "a", CIR: 10e6, Frame: 1000, Direction: plan.Up, Limits: ServiceLimits{FLR: 0.001, FTD: -1, FDV: -1, Avail: -1, FD: -1}}
+	a := Activation{Services: []Service{s}, Step: time.Second, Phase2: time.Second}
+	step, _ := a.Next(nil)
+	judge := func(socket, others int64, merged bool) result.ActivateStep {
+		sent := int64(float64(step.Plan.Bitrate) * step.Plan.Duration.Seconds() / float64(8*step.Plan.BlockSize))
+		lost := socket + others
+		l := &result.UDPLoss{Sent: sent, Lost: lost, Ratio: float64(lost) / float64(sent), Socket: &socket}
+		if merged {
+			counted := max(socket/64, 1)
+			l.Socket = &counted
+		}
+		run := &result.Run{Test: result.Test{Transport: "udp"}, Sums: []result.Sum{{
+			Direction: result.Up, Sender: &result.Total{End: step.Plan.Duration.Seconds(), Bytes: sent * int64(step.Plan.BlockSize)},
+			UDP: &result.UDPStream{Loss: l, Received: &result.UDPReceived{Coalesced: merged}},
+		}}}
+		return a.Answer([]Done{{Step: step, Run: run}}).Steps[0]
+	}
+	for name, c := range map[string]struct {
+		socket, others int64
+		merged         bool
+		want           string
+	}{
+		"nothing lost":             {0, 0, false, result.Pass},
+		"by the path":              {0, 20, false, result.Fail},
+		"by the host":              {20, 0, false, result.Inconclusive},
+		"by both":                  {20, 20, false, result.Fail},
+		"merged":                   {20, 0, true, result.Inconclusive},
+		"merged, more than it can": {10, 100, true, result.Fail},
+	} {
+		got := judge(c.socket, c.others, c.merged)
+		if got.Conformed != c.want || (c.socket > 0) != (got.Dropped != nil) {
+			t.Errorf("%s: %s %v, dropped %v", name, got.Conformed, got.Why, got.Dropped)
+		}
+	}
+}
+
+// Over IPv6 a frame of the same size has room for less, and its rate is that of frames all the same.
+func TestActivationOverIPv6(t *testing.T) {
+	s := Service{Name: "a", CIR: 10e6, Frame: 1000, IPv6: true, Direction: plan.Up}
+	step, _ := Activation{Services: []Service{s}, Step: time.Second}.Next(nil)
+	p := step.Plan
+	if frames := float64(p.Bitrate) / float64(8*p.BlockSize); p.BlockSize != 934 || frames < 312.4 || frames > 312.6 {
+		t.Errorf("datagrams of %d, %v a second", p.BlockSize, frames)
+	}
+	if LeastFrame(false) != 90 || LeastFrame(true) != 110 {
+		t.Errorf("least frames %d and %d", LeastFrame(false), LeastFrame(true))
 	}
 }

@@ -300,6 +300,10 @@ func (p *pending) closeAll() {
 	}
 }
 
+// OutOfDescriptors is what the log says, as "what" of a "visitor", where connections could not be taken for want of
+// descriptors: the one such record that is no visitor's doing.
+const OutOfDescriptors = "out of descriptors"
+
 // visitors logs who came and was no client, at most visitorLines per address and
 // visitorPause, and bounded in all; what was left out is counted.
 type visitors struct {

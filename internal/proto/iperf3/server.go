@@ -249,7 +249,7 @@ func (s *Server) outOfDescriptors(err error) {
 	}
 	s.mu.Unlock()
 	if victim == nil {
-		s.visitors.note(netip.Addr{}, "out of descriptors", "err", err)
+		s.visitors.note(netip.Addr{}, OutOfDescriptors, "err", err)
 		return
 	}
 	victim.fail(&result.Error{

@@ -220,26 +220,57 @@ func distribution(q *result.Probes) []svg.Point {
 	return ps
 }
 
-// curve draws the figures of a sweep, as the report has them.
+// curve draws the figures of a method, as the report has them: a line for each label that differs in what follows
+// its last comma ("offered bit/s, up").
 func curve(rep *result.Report) *plot {
 	if len(rep.Curve) < 2 || rep.Sweep != nil {
 		return nil
 	}
-	ps := make([]svg.Point, 0, len(rep.Curve))
-	scale := svg.Log2
+	var series []svg.Series
+	axis := svg.Axis{Scale: svg.Log2}
+	at := map[string]int{}
 	for _, q := range rep.Curve {
-		ps = append(ps, svg.Point{X: q.X, To: q.X, Y: q.Y})
+		label, name := clean(q.Label), "throughput"
+		if i := strings.LastIndex(label, ", "); i >= 0 {
+			label, name = label[:i], label[i+2:]
+		}
+		if axis.Label == "" {
+			axis.Label = label
+		}
+		i, known := at[name]
+		if !known {
+			i = len(series)
+			at[name] = i
+			series = append(series, svg.Series{Name: name, Kind: svg.LineDots, Color: 1 + i%svg.Colors, Dash: i%2 == 1})
+		}
+		series[i].Points = append(series[i].Points, svg.Point{X: q.X, To: q.X, Y: q.Y})
 		if q.X <= 0 {
-			scale = svg.Linear
+			axis.Scale = svg.Linear
 		}
 	}
-	sortPoints(ps)
-	label := clean(rep.Curve[0].Label)
-	f := svg.Figure{
-		ID: "curve", Title: "Throughput over " + label, X: svg.Axis{Label: label, Scale: scale},
-		Panels: []svg.Panel{{Y: svg.Axis{Label: "throughput", Unit: svg.BitRate}, Height: 190, Series: []svg.Series{{Name: "throughput", Kind: svg.LineDots, Points: ps, Labels: true}}}},
+	for i := range series {
+		sortPoints(series[i].Points)
+		series[i].Labels = len(series) == 1
 	}
-	best := slices.MaxFunc(ps, func(a, b svg.Point) int { return cmp.Compare(a.Y, b.Y) })
-	f.Desc = fmt.Sprintf("%d figures; the most is %s at %s %s.", len(ps), svg.BitRate.Format(best.Y), svg.Plain.Format(best.X), label)
+	switch axis.Label {
+	case "offered bit/s":
+		axis.Label, axis.Unit = "offered", svg.BitRate
+	case "s":
+		axis.Label, axis.Unit = "time", svg.Seconds
+	case "share of the link":
+		axis.Unit, axis.Scale = svg.Share, svg.Linear
+	}
+	f := svg.Figure{
+		ID: "curve", Title: "Throughput over " + axis.Label, X: axis,
+		Panels: []svg.Panel{{Y: svg.Axis{Label: "throughput", Unit: svg.BitRate}, Height: 190, Series: series}},
+	}
+	var says []string
+	for _, s := range series {
+		best := slices.MaxFunc(s.Points, func(a, b svg.Point) int { return cmp.Compare(a.Y, b.Y) })
+		if len(says) < mostAcross {
+			says = append(says, fmt.Sprintf("%s: %d figures, the most is %s at %s", s.Name, len(s.Points), svg.BitRate.Format(best.Y), axis.Unit.Format(best.X)))
+		}
+	}
+	f.Desc = strings.Join(says, "; ") + "."
 	return &plot{ID: "curve", Heading: f.Title, Text: f.Desc, Drawing: drawn(f.Draw())}
 }

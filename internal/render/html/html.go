@@ -147,12 +147,13 @@ func pageOf(rep *result.Report) *page {
 		p.Reasoned = p.Reasoned || p.Stages[i].Showed != ""
 	}
 	p.Plots = append(append(p.Plots, sweepPlots(rep)...), soakPlots(rep)...)
-	for _, f := range []func(*result.Report) []table{sweepTables, comparedTables, connTables, loadTables, pathTables, soakTables} {
+	for _, f := range []func(*result.Report) []table{findingTables, frameworkTables, activationTables, sweepTables, comparedTables, connTables, loadTables, pathTables, soakTables} {
 		p.Tables = append(p.Tables, f(rep)...)
 	}
 	if rep.Sweep != nil {
 		p.Advice = append(p.Advice, sweepTodo(rep.Sweep)...)
 	}
+	p.Advice = append(p.Advice, nextTodo(rep)...)
 	for _, f := range []func(*result.Report) *plot{sidesPlot, connPlot, roundsPlot, knee, windows, delays, curve, heat} {
 		if x := f(rep); x != nil {
 			p.Plots = append(p.Plots, *x)
@@ -177,6 +178,8 @@ var titles = map[string]string{
 	"diagnose": "What limits the path to ", "test": "Test of the path to ", "delay": "Delay of the path to ", "accept": "Acceptance of the path to ",
 	"load": "Delay under load of the path to ", "mtu": "Packet sizes of the path to ",
 	"sweep": "Sweep of the path to ", "soak": "Soak of the path to ", "connrate": "Connections a second to ", "compare": "Comparison of the path to ",
+	"udpmax": "Highest UDP rate of the path to ", "capacity": "Capacity of the path to ", "model": "TCP's chances on the path to ",
+	"rfc2544": "RFC 2544 tests of the path to ", "rfc6349": "RFC 6349 test of the path to ", "y1564": "Service activation (Y.1564) over the path to ",
 }
 
 func titleOf(rep *result.Report) string {
