@@ -145,7 +145,7 @@ func (o *capacityOptions) next(host string, m method.CapacityTest, rep *result.R
 		return nil
 	case top && m.Max > 0 && o.bounded:
 		return o.step(host, "all that was to be tried went through: where does the path give?", "capacity", "HOST", "--max-rate", units.BitRate(2*m.Max).Exact())
-	case plain:
+	case plain && host != "self":
 		return &result.Step{Command: "fullbore serve", Why: "at " + host + ", in place of the iperf3 there: then the rate follows the path, and who lost is known"}
 	}
 	return o.step(host, "that is how much: what does a load do to delay?", "load", "HOST")

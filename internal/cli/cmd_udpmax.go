@@ -237,6 +237,8 @@ func (o *udpmaxOptions) next(host string, m method.NDR, history []method.Done) (
 				return fitness(way.Sender(), host)
 			case a.HostLimited > 0:
 				return fitness(way.Receiver(), host)
+			case a.Irregular && o.maxBytes > 0:
+				return nil // the budget was the user's word
 			case a.Irregular:
 				return o.step(host, "the search ended before its bounds were close: give it more time", "udpmax", "HOST", "--max-time", secondsWord(2*m.Preset.Limit))
 			case a.AtMax:
