@@ -321,7 +321,6 @@ func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRa
 	}
 	if a.Lower > 0 {
 		add("lower", a.Lower, "bit/s")
-		add("load", a.Load, "bit/s")
 		add("conditional", a.Conditional, "bit/s")
 		add("sent", float64(a.Sent), "")
 		add("lost", float64(a.Lost), "")
@@ -342,6 +341,9 @@ func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRa
 	add("lossy_trials", float64(a.Lossy), "")
 	add("inconsistent", float64(a.Inconsistent), "")
 	add("time", a.Seconds, "s")
+	if a.Lower > 0 { // further figures stand at the end, so that those before keep their places
+		add("load", a.Load, "bit/s")
+	}
 	if factor != nil && a.Lower > 0 {
 		add("lower_l2", a.Lower*factor.L2, "bit/s")
 	}

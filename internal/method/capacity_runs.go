@@ -70,7 +70,7 @@ func (c CapacityTest) bound(bps float64) float64 {
 func (c CapacityTest) short(d plan.Direction, k int, bps float64) Step {
 	p := c.UDP
 	p.Transport, p.Direction, p.Streams, p.RateSet = plan.UDP, d, 1, true
-	p.Bitrate, p.Duration, p.Interval = int64(bps), plan.SteerPlain, plan.SteerPlain
+	p.Bitrate, p.Duration, p.Interval, p.Steady = int64(bps), plan.SteerPlain, plan.SteerPlain, true
 	return Step{
 		Name: fmt.Sprintf("%s-%d", d, k), Title: fmt.Sprintf("UDP %s at %s", d, mbits(bps)),
 		Why: "the other end cannot be steered with: short tests instead", Plan: p, Volume: int64(bps / 8),

@@ -164,6 +164,9 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 		if s := x.Run.Sum(result.Direction(d)); s != nil && s.Sender != nil {
 			p.Seconds += s.Sender.Seconds() // of the parts
 			late = s.Sender.Rate() < senderReached*m.Rate
+			if x.Run.Test.Steady { // it left gaps, and sent the rest at the rate
+				late = s.Sender.Rate() < conclude.SteadyReached*m.Rate || s.Sender.Rate()+givenUp(x.Run, s) < senderReached*m.Rate
+			}
 		}
 		if late { // less was asked of the path than it should carry: no evidence
 			p.Late++
@@ -288,6 +291,7 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 		s.Name, s.Title = fmt.Sprintf("%s-bursts-%d", d, k), fmt.Sprintf("UDP %s, bursts of %d", d, p.Burst)
 		s.Why = "does the queue take a whole window at once?"
 	}
+	p.Steady = !bursts
 	s.Plan = p
 	return s, true
 }

@@ -48,7 +48,7 @@ func (s Service) plans(offered float64, d time.Duration, burst int) (out []plan.
 		one := s
 		one.Frame = part.frame
 		p := one.testPlan(offered*part.share, d)
-		p.Burst = burst
+		p.Burst, p.Steady = burst, burst == 0 // what a late sender makes up in a burst would be the policer's
 		if i > 0 {
 			p.Probe = nil
 		}
