@@ -24,6 +24,7 @@ type rfc2544Options struct {
 	sized    bool  // sizes are the user's
 	left     []int // of the standard's sizes, those that no datagram of ours fits into
 	parts    []string
+	verify   int
 }
 
 const rfc2544Long = `The tests of RFC 2544 (M-2544) that two hosts can do, for each frame size:
@@ -73,6 +74,7 @@ func newRFC2544Cmd(e *env) *cobra.Command {
 	f.BoolVar(&o.quick, "quick", false, "seconds in place of minutes, 3 bursts in place of 50; marked in the result")
 	f.Var(rateFlag{&o.link}, "link", "the link's speed on the wire (default: that of the interface)")
 	f.IntSliceVar(&o.sizes, "sizes", method.FrameSizes(), "frame sizes, bytes")
+	f.IntVar(&o.verify, "verify", 0, verifyHelp)
 	f.StringSliceVar(&o.parts, "parts", nil, "only these: "+strings.Join(method.RFC2544Parts(), ", ")+" (throughput is always done)")
 	return cmd
 }
@@ -86,6 +88,9 @@ func (o *rfc2544Options) method(ctx context.Context, host string) (m method.RFC2
 		}
 	case o.both, o.streams > 1, o.size != 0:
 		return m, usagef("rfc2544 has one stream a direction and sizes of frames (--sizes): --both, -P and -l do not go with it")
+	}
+	if err := checkVerify(o.verify); err != nil {
+		return m, err
 	}
 	for _, p := range o.parts {
 		if !slices.Contains(method.RFC2544Parts(), p) {
@@ -116,7 +121,7 @@ func (o *rfc2544Options) method(ctx context.Context, host string) (m method.RFC2
 		return m, err
 	}
 	m = method.RFC2544{
-		Sizes: o.sizes, IPv6: w.family == 6, Directions: o.directions(), Link: float64(o.link), Quick: o.quick, Parts: o.parts, UDP: o.udpSteps.plan(),
+		Sizes: o.sizes, IPv6: w.family == 6, Directions: o.directions(), Link: float64(o.link), Quick: o.quick, Parts: o.parts, Verify: o.verify, UDP: o.udpSteps.plan(),
 	}
 	if o.maxRate > 0 && o.maxRate < o.link {
 		m.Link = float64(o.maxRate)

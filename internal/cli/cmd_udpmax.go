@@ -102,6 +102,7 @@ type udpmaxOptions struct {
 	preset string
 	loss   string
 	limit  time.Duration
+	verify int
 }
 
 const udpmaxLong = `Find the highest UDP rate that HOST's path carries without loss (M-NDR), up and
@@ -146,8 +147,22 @@ func newUDPMaxCmd(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.preset, "preset", "default", "procedure: quick, default, csit or rfc2544")
 	f.StringVar(&o.loss, "loss", "", "share of the datagrams that may be lost, e.g. 0.1% (default: the preset's, none)")
+	f.IntVar(&o.verify, "verify", 0, verifyHelp)
 	f.Var(durationFlag{&o.limit}, "max-time", "end the search of a direction after this time (default: the preset's)")
 	return cmd
+}
+
+// verifyHelp is of rfc2544, too.
+const verifyHelp = "repeat a lossy trial so many times; a clean repeat takes its place (loss verification of ETSI TST 009)"
+
+// mostVerify bounds the repeats: each is a whole trial.
+const mostVerify = 10
+
+func checkVerify(n int) error {
+	if n < 0 || n > mostVerify {
+		return usagef("--verify %d: must be 0…%d", n, mostVerify)
+	}
+	return nil
 }
 
 // thePreset is the procedure that the words ask for.
@@ -166,6 +181,10 @@ func (o *udpmaxOptions) thePreset() (method.RatePreset, error) {
 	}
 	if o.limit > 0 {
 		p.Limit = o.limit
+	}
+	p.Verify = o.verify
+	if err := checkVerify(o.verify); err != nil {
+		return p, err
 	}
 	for _, g := range p.Goals {
 		if err := g.Validate(); err != nil {
@@ -341,6 +360,9 @@ func rateFinding(d method.NDRAnswer, a method.RateAnswer, factor *result.LayerRa
 	add("lossy_trials", float64(a.Lossy), "")
 	add("inconsistent", float64(a.Inconsistent), "")
 	add("time", a.Seconds, "s")
+	if a.Forgiven > 0 {
+		add("forgiven_trials", float64(a.Forgiven), "")
+	}
 	if a.Lower > 0 { // further figures stand at the end, so that those before keep their places
 		add("load", a.Load, "bit/s")
 	}

@@ -47,6 +47,9 @@ type RatePreset struct {
 	Residue, Calm time.Duration
 	Limit         time.Duration // the search ends then, wherever it is
 	About         string        // how long it takes
+	// Verify is how often a lossy trial is repeated at once; a repeat that is clean takes its place (loss
+	// verification, ETSI GS NFV-TST 009).
+	Verify int
 }
 
 // RatePresets are the presets of M-NDR, each time anew.
@@ -364,6 +367,7 @@ type RateAnswer struct {
 	Trials, Lossy int     // of the whole search, the thrown-away one left out
 	Seconds       float64 // with pauses
 	Inconsistent  int     // bad trials although a higher load was good
+	Forgiven      int     // lossy trials of the whole search that a clean repeat took the place of
 	// At the lower bound, all trials together; High bounds the loss ratio at 95 %.
 	Sent, Lost int64
 	High       float64

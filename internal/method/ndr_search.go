@@ -36,7 +36,7 @@ func (s RateSearch) Answers(trials []Trial) []RateAnswer {
 	var out []RateAnswer
 	for _, g := range s.Goals {
 		a := p.loads.answer(g)
-		a.Seconds = p.spent
+		a.Seconds, a.Forgiven = p.spent, p.forgiven
 		a.AtMax = a.Upper == 0 && a.Load >= math.Floor(s.Max)
 		a.Irregular = !p.settled(g)
 		out = append(out, a)
@@ -59,6 +59,8 @@ type player struct {
 	last   *Trial
 	spent  float64 // s
 
+	forgiven int // lossy trials that do not count
+
 	ask   Ask
 	asked bool // a trial is missing
 	late  bool // the time is over
@@ -70,8 +72,29 @@ func (s RateSearch) play(trials []Trial) *player {
 	return p
 }
 
-// trial takes the next trial, or asks for it; ok is false when the search ends here.
+// trial takes the next trial that counts; ok is false when the search ends here.
 func (p *player) trial(load, seconds float64, warm bool) (t Trial, ok bool) {
+	t, ok = p.take(load, seconds, warm)
+	if warm || !ok {
+		return t, ok
+	}
+	goal := p.s.Goals[0].Loss
+	for n := 1; n <= p.s.Verify && t.shows(goal) == showsBad; n++ {
+		again, ok := p.take(load, seconds, false)
+		if !ok {
+			return t, false
+		}
+		if again.shows(goal) == showsGood {
+			t = again
+			p.forgiven += n
+		}
+	}
+	p.loads.add(t)
+	return t, true
+}
+
+// take takes the next trial, or asks for it; ok is false when the search ends here.
+func (p *player) take(load, seconds float64, warm bool) (t Trial, ok bool) {
 	var pause time.Duration
 	if p.last != nil && p.last.Lost > 0 {
 		pause = p.s.Residue + p.s.Calm
@@ -89,9 +112,6 @@ func (p *player) trial(load, seconds float64, warm bool) (t Trial, ok bool) {
 	p.trials = p.trials[1:]
 	p.spent += pause.Seconds() + t.Seconds
 	p.last = &t
-	if !warm {
-		p.loads.add(t)
-	}
 	return t, true
 }
 

@@ -395,3 +395,40 @@ func TestSearchAlwaysEnds(t *testing.T) {
 		}
 	})
 }
+
+// Loss verification: a lossy trial that a repeat does not confirm does not count, one that all repeats confirm
+// does, and each repeat takes its time.
+func TestSearchVerifiesLoss(t *testing.T) {
+	const carried = 400e6
+	play := func(verify int) (method.RateAnswer, []method.Trial) {
+		p := preset(t, "quick")
+		p.Verify = verify
+		search, rng := method.RateSearch{RatePreset: p, Max: 1e9}, rand.New(rand.NewPCG(11, 1))
+		path := &simPath{rate: carried, rng: rng}
+		var trials []method.Trial
+		for {
+			a, more := search.Next(trials)
+			if !more {
+				return search.Answers(trials)[0], trials
+			}
+			x := path.trial(a)
+			if x.Lost == 0 && rng.Float64() < 0.2 { // something passing by
+				x.Lost, x.Path = 3, 3
+			}
+			if trials = append(trials, x); len(trials) > 500 {
+				t.Fatal("it does not end")
+			}
+		}
+	}
+	without, _ := play(0)
+	with, trials := play(3)
+	if with.Lower < 0.97*carried || with.Lower > carried*1.001 || with.Forgiven == 0 || with.Irregular {
+		t.Errorf("with verification: %+v", with)
+	}
+	if without.Forgiven != 0 || without.Lower >= with.Lower {
+		t.Errorf("without it the passing losses should hold the search down: %.4g, with it %.4g", without.Lower, with.Lower)
+	}
+	if n := with.Trials + with.Forgiven; n >= len(trials) {
+		t.Errorf("%d trials count, %d are forgiven, of %d: confirmed ones were repeated, too", with.Trials, with.Forgiven, len(trials))
+	}
+}

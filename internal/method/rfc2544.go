@@ -71,6 +71,7 @@ type RFC2544 struct {
 	Link       float64 // bit/s on the wire: what loads are shares of
 	Quick      bool    // shorter everything
 	Parts      []string
+	Verify     int // repeats of a lossy trial of the throughput search, as in RatePreset
 	UDP        plan.Plan
 }
 
@@ -138,6 +139,7 @@ func (r RFC2544) udp(frame int, d plan.Direction) plan.Plan {
 
 func (r RFC2544) search(frame int, d plan.Direction) NDR {
 	preset, _ := RatePresetOf(r.times().preset)
+	preset.Verify = r.Verify
 	return NDR{Preset: preset, Directions: []plan.Direction{d}, Max: r.most(frame), Told: true, UDP: r.udp(frame, d)}
 }
 
