@@ -118,6 +118,8 @@ type methodJob struct {
 	// lasts says how long all of it takes, a sentence for --dry-run, where possible are only the first steps; "" = they
 	// are all.
 	lasts string
+	// stops: the method ends with a step that broke off, whose error is then the report's.
+	stops bool
 	// extra makes steps after the method's own, against other hosts than its; nil = none. It is not
 	// called when the method broke off.
 	extra func(ctx context.Context, r *runner.Runner, view *stageView, events result.Sink, history []method.Done) []method.Done
@@ -193,6 +195,9 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		},
 	})
 	rep.Err = outcome.Err
+	if n := len(outcome.History); job.stops && rep.Err == nil && n > 0 {
+		rep.Err = brokeOff(&outcome.History[n-1])
+	}
 	rep.Notices = append(rep.Notices, outcome.Notices...)
 	history := append(slices.Clone(job.earlier), outcome.History...)
 	if job.extra != nil && outcome.Err == nil {
@@ -207,6 +212,14 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		return worst([]error{err, kerr})
 	}
 	return err
+}
+
+// brokeOff is why a step did not come to its end; nil = it did.
+func brokeOff(d *method.Done) *result.Error {
+	if d.Err == nil && d.Run != nil {
+		return d.Run.Err
+	}
+	return d.Err
 }
 
 // headline are the figures for the history: the one that --expect means without a word, then the
