@@ -117,7 +117,7 @@ func (e *env) runModel(ctx context.Context, o *modelOptions, host string) error 
 		head: fmt.Sprintf("Would the path to %s carry %s over a round trip of %s? A window is %d packets, a loss may come every %.0f", host, units.BitRate(o.rate),
 			units.FormatDuration(o.rtt), w, method.RunLength(w)),
 		volume: fmt.Sprintf("Traffic: %s at %s for each test that loses nothing (%s packets).", units.ByteSize(need*int64(o.size)), units.BitRate(o.rate), conclude.Grouped(need)),
-		method: m, possible: m.Possible(),
+		method: m, possible: m.Possible(), stops: true,
 		lasts: fmt.Sprintf("These come first; each test goes on until it is decided, for %s at most.", longText(defaultTo(o.limit, time.Minute))),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillModel(rep, m, h)

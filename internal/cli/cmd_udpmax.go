@@ -217,7 +217,7 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 	return e.runMethod(ctx, &o.methodOptions, methodJob{
 		kind: "udpmax", host: host,
 		head:   fmt.Sprintf("Highest UDP rate within the loss goal to %s, preset %s: about %s a direction", host, preset.Name, preset.About),
-		volume: volume, method: m, possible: m.Possible(),
+		volume: volume, method: m, possible: m.Possible(), stops: true,
 		fill: func(rep *result.Report, h []method.Done) {
 			fillUDPMax(rep, m, h)
 			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/fullbore-net/fullbore/internal/connrate"
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/plan"
+	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -108,5 +111,21 @@ func TestConnRetries(t *testing.T) {
 	}
 	if got := connRetries(&result.ConnRate{Steps: steps[:1]}); got != nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A server of our own says nothing of its visitors, who are the command that started it, but why it takes no more.
+func TestOwnServerIsQuiet(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(ownHandler{boardHandler{slog.NewTextHandler(&b, nil)}})
+	log.Warn("visitor", "from", "127.0.0.1", "what", "left without a greeting")
+	log.Info("test", "id", 1)
+	if b.Len() > 0 {
+		t.Errorf("it says %s", b.String())
+	}
+	log.Warn("visitor", "what", iperf3.OutOfDescriptors)
+	log.Error("write", "err", "full")
+	if n := strings.Count(b.String(), "\n"); n != 2 {
+		t.Errorf("of two faults it says %s", b.String())
 	}
 }

@@ -61,7 +61,7 @@ func figuresTable(id, name string, found []*result.Finding) table {
 	for _, name := range figures {
 		row := []string{words(name)}
 		for _, f := range found {
-			row = append(row, figureText(f, name))
+			row = append(row, foundText(f, name))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -79,8 +79,8 @@ func orDash(s string) string {
 	return s
 }
 
-// figureText is a figure of a finding for people; "–" = it has none of that name.
-func figureText(f *result.Finding, name string) string {
+// foundText is a figure of a finding for people; "–" = it has none of that name.
+func foundText(f *result.Finding, name string) string {
 	for _, v := range f.Values {
 		if v.Name != name {
 			continue
@@ -110,7 +110,7 @@ func frameTable(found []result.Finding) table {
 		f := &found[i]
 		row := []string{clean(strings.TrimPrefix(f.Name, "frame-")) + " bytes " + clean(f.Direction)}
 		for _, name := range figures {
-			row = append(row, figureText(f, name))
+			row = append(row, foundText(f, name))
 		}
 		t.Rows = append(t.Rows, append(row, orDash(strings.Join(cleaned(f.Flags), ", "))))
 	}

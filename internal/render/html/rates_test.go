@@ -50,7 +50,7 @@ func TestRatesPage(t *testing.T) {
 		{found, []string{"Found: loss free rate", "<td>48 Mbit/s</td>", "<td>1 234</td>", "<td>1.23 %</td>", "<td>250 ms</td>", "<td>at_max_load</td>", "up: 3 figures, the most is 2.7 Mbit/s at 3 Mbit/s; down: 3 figures", "Highest UDP rate of the path"}},
 		{frames, []string{"By frame size", "1518 bytes up", "<td>81 274 frames/s</td>", "<td>257.5 frames</td>"}},
 		{tcp, []string{"Transfers (RFC 6349)", "<td>2.350</td>", "<td>99.50 %</td>", "<td>500 Mbit/s</td>", "bandwidth-delay product", "Down: the bottleneck is not known."}},
-		{services, []string{"Phase 1: each service alone", "voice cir-25 up", "Phase 2: all services together", "too &lt;late&gt;", "<td>90 %</td>", "FTD is one-way.", "within 50 µs"}},
+		{services, []string{"Phase 1: each service alone", "voice cir-25 up", "Phase 2: all services together", "too &lt;late&gt;", "<td>90 %</td>", "FTD is one-way.", "to their times within 50"}},
 	} {
 		s := page(t, c.rep)
 		sound(t, c.rep.Kind, s)
