@@ -18,6 +18,7 @@ import (
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/oshost"
 	"github.com/fullbore-net/fullbore/internal/osnet"
+	"github.com/fullbore-net/fullbore/internal/pause"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/internal/proto/iperf3"
 	"github.com/fullbore-net/fullbore/internal/render/screen"
@@ -219,7 +220,7 @@ func (e *env) connRounds(ctx context.Context, o *connrateOptions, address string
 			if enough, _ := method.EnoughRounds(told(values)); o.rounds.auto && enough {
 				break
 			}
-			if !sleep(ctx, method.RoundsPause) {
+			if !pause.For(ctx, method.RoundsPause) {
 				break
 			}
 		}
