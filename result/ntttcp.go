@@ -60,7 +60,8 @@ type Milestone struct {
 	Code  string `json:"code"`  // one of the Milestone constants
 	Stage string `json:"stage"` // "before" (the settings were final), "run", "after" (the totals); set by Fold
 	Rows  int    `json:"rows"`  // how many intervals of its end came before it; set by Fold
-	// Time is the wall clock, a label only.
+	// Time is the wall clock, a label only. Of a text that was read in it is the time of day alone, on the
+	// first day of the year 1.
 	Time     time.Time `json:"time"`
 	Severity string    `json:"severity,omitempty"` // of MilestoneLine: "info", "error", "debug"
 	Text     string    `json:"text,omitempty"`     // of MilestoneLine: words in the dialect's own way

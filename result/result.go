@@ -116,7 +116,8 @@ type Imported struct {
 	// Rounded: the file has rounded figures only (a text). Amounts and times of the run are
 	// values that round to all of them, exact within half a unit of the last digit shown.
 	Rounded bool `json:"rounded,omitempty"`
-	// Figures are those of the file that have no place elsewhere in the run, by the file's own names.
+	// Figures are those of an output of NTTTCP, by the file's own names, as they stand there: those that
+	// have a place elsewhere in the run, too, and those that have none.
 	Figures []Figure `json:"figures,omitempty"`
 }
 

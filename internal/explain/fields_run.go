@@ -22,7 +22,7 @@ var historyFields = []Topic{
 	{Word: "imported", In: []string{"Run"}, Text: "The run was not made by this program but read from another one's file (fullbore import). Absent in runs of its own."},
 	{Word: "format", In: []string{"Imported"}, Text: "What the file is: \"iperf3-json\", \"iperf3-stream\", \"iperf3-text\", \"ntttcp-xml\", \"ntttcp-json\", \"ntttcp-text\", \"ntttcp-windows-xml\", \"ntttcp-windows-text\"."},
 	{Word: "rounded", In: []string{"Imported"}, Text: "The file has rounded figures only, as texts do: amounts and times of the run are values that round to every figure shown, exact within half a unit of the last digit there.", Do: "Compare it with care: 1.10 Gbit/s may be 1.095 or 1.105."},
-	{Word: "figures", In: []string{"Imported"}, Text: "Lines of the file that have no place elsewhere in the run, by the file's own names, as they stand there."},
+	{Word: "figures", In: []string{"Imported"}, Text: "Of an output of NTTTCP: its figures by the file's own names, as they stand there. Nearly all have a place elsewhere in the run, too; what has none is here alone."},
 }
 
 // runFields are the fields of a run as a whole: its head, sums and conclusions.

@@ -416,7 +416,7 @@ func ofNTTTCP(s string) string {
 	s = strings.NewReplacer("\x1b[2K", "", "\r", "\n").Replace(s)
 	s = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `).ReplaceAllString(s, "")
 	s = regexp.MustCompile(`</\w+>|use_ipv6`).ReplaceAllString(s, "")
-	return regexp.MustCompile(`(?m)^(\*\*\* .*|DBG : .*|.*\.xml|.*\.json)$`).ReplaceAllString(s, "")
+	return regexp.MustCompile(`(?m)^(\*\*\* .*|.*\.xml|.*\.json)$`).ReplaceAllString(s, "")
 }
 
 // plausible compares the rate of the run's sum with the one that the output shows.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fullbore-net/fullbore/internal/render/cjson"
+	"github.com/fullbore-net/fullbore/result"
 )
 
 // node is an element of an XML document.
@@ -124,11 +125,17 @@ func ntttcpOfXML(d *node) *ntttcp {
 }
 
 func (f *ntttcp) estats(thread int, n *node) {
+	at := result.EStats{Moment: n.attrs["type"]}
 	for _, s := range n.kids {
+		one := result.EStatsStructure{Name: s.attrs["name"]}
 		for _, p := range s.kids {
+			one.Properties = append(one.Properties, result.EStatsProperty{Name: p.attrs["name"], Value: p.attrs["value"]})
 			f.keep(fmt.Sprintf("thread[%d].estats.%s.%s.%s", thread, n.attrs["type"], s.attrs["name"], p.attrs["name"]), "", p.attrs["value"])
 		}
+		at.Structures = append(at.Structures, one)
 	}
+	t := f.thread(thread)
+	t.estats = append(t.estats, at)
 }
 
 // jsonNames are those of the Linux program's JSON that are spelled otherwise than in its XML.

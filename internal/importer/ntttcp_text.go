@@ -8,13 +8,13 @@ import (
 
 // The lines of ntttcp-for-linux (console and -O log), and the tables of ntttcp.exe.
 var (
-	reNTLine    = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d )?(?:INFO|ERR |DBG ): (.*)$`)
-	reNTError   = regexp.MustCompile(`^(?:\d\d:\d\d:\d\d )?ERR : (.*)$`)
+	reNTLine    = regexp.MustCompile(`^(?:(\d\d:\d\d:\d\d) )?(INFO|ERR |DBG ): (.*)$`)
 	reNTThread  = regexp.MustCompile(`^\t(\d+)\t ([\d.]+)\t (\S+)$`)
 	reNTFigure  = regexp.MustCompile(`^(\t )?([^\t:]+)\t+:(.*)$`)
 	reNTTested  = regexp.MustCompile(`^(\d+) connections tested$`)
 	reNTRate    = regexp.MustCompile(`Real-time throughput: ([\d.]+)([KMG]?)bps`)
 	reNTSetting = regexp.MustCompile(`^([a-z][^\t:]*):+\t+ (.*)$`)
+	reNTNext    = regexp.MustCompile(`: (Network activity progressing|Sync connection: |Test cycle time negotiated |test is negotiated )`) // another test of the same process
 	reNTIs      = regexp.MustCompile(`(?m)^NTTTCP for Linux |^\d\d:\d\d:\d\d (?:INFO|ERR |DBG ): `)
 	reWinIs     = regexp.MustCompile(`(?m)^(?:Copyright Version 5\.|#####  Totals:  #####)`)
 )
@@ -53,7 +53,7 @@ func decodeNTTTCPText(text string) ([]Document, error) {
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
-		if strings.Contains(line, "Network activity progressing...") && p.f.known { // the next test
+		if p.f.known && reNTNext.MatchString(line) {
 			flush()
 			p.begin()
 		}
@@ -68,11 +68,12 @@ type ntText struct {
 	settings map[string]string // of -V: they stand once
 	sender   bool
 	version  string
+	begun    bool // the arguments have been checked
 }
 
 func (p *ntText) begin() {
 	p.f = newNTTTCP()
-	p.f.sender, p.f.version = p.sender, p.version
+	p.f.text, p.f.sender, p.f.version = true, p.sender, p.version
 	for k, v := range p.settings {
 		p.setting(k, v)
 	}
@@ -86,21 +87,15 @@ func (p *ntText) line(l string) {
 	}
 	if m := reNTRate.FindStringSubmatch(l); m != nil {
 		f.keep("Real-time throughput", "", m[1]+m[2]+"bps")
-		f.reports = append(f.reports, bpsOf(m[1]+m[2]+"bps").mid())
-		return
-	}
-	if m := reNTError.FindStringSubmatch(l); m != nil {
-		if f.failed != "" {
-			f.failed += "\n"
+		bps := bpsOf(m[1] + m[2] + "bps")
+		if bps.lo == 0 { // 0.00bps
+			bps.hi = 0
 		}
-		f.failed += m[1]
-		f.keep("ERR", "", m[1])
+		f.reports = append(f.reports, bps.mid())
 		return
 	}
-	text := l
-	if m := reNTLine.FindStringSubmatch(l); m != nil {
-		text = m[1]
-	} else {
+	m := reNTLine.FindStringSubmatch(l)
+	if m == nil {
 		if m := reNTSetting.FindStringSubmatch(l); m != nil {
 			if p.settings == nil {
 				p.settings = map[string]string{}
@@ -108,8 +103,24 @@ func (p *ntText) line(l string) {
 			p.settings[m[1]] = m[2]
 			p.setting(m[1], m[2])
 			f.keep("setting."+m[1], "", m[2])
+			p.begun = true
 		}
-		if strings.HasPrefix(l, "*** sender role") {
+		switch l {
+		case "*** sender role":
+			f.sender, p.sender = true, true
+		case "*** no sender/receiver synch":
+			f.params["no_sync"] = "True"
+		}
+		return
+	}
+	clock, level, text := m[1], m[2], m[3]
+	if level == "ERR " && !f.known { // it ends the test
+		if f.failed != "" {
+			f.failed += "\n"
+		}
+		f.failed += text
+		f.keep("ERR", "", text)
+		if reNTSender.MatchString(text) {
 			f.sender, p.sender = true, true
 		}
 		return
@@ -131,20 +142,35 @@ func (p *ntText) line(l string) {
 		p.figure(m[2], m[3])
 		return
 	}
-	if strings.Contains(text, "Interrupted by Ctrl+C") {
-		f.interrupted, f.failed = true, text
-	}
 	if strings.ContainsAny(text, "0123456789") { // connections, threads, negotiated times
 		f.keep("line", "", text)
 	}
-	if strings.HasPrefix(text, "the UDP send size") || strings.HasPrefix(text, "UDP") {
+	if strings.HasPrefix(text, "the UDP send size") || strings.HasPrefix(text, "UDP") || strings.HasPrefix(text, "Running UDP stream") {
 		f.params["udp"] = "True"
 	}
+	if !heading(text) {
+		p.tell(clock, level, text)
+	}
+}
+
+// heading reports that a line only heads the figures below it.
+func heading(text string) bool {
+	switch text {
+	case "#####  Totals:  #####", "tcp retransmit:", "total packets:", "interrupts:":
+		return true
+	}
+	return strings.HasPrefix(text, "\t")
 }
 
 func (p *ntText) setting(name, value string) {
 	f := p.f
 	switch name {
+	case "connections":
+		if n := strings.Split(value, " X "); len(n) == 3 {
+			f.ports, f.perPort, f.perThread = num(n[0]), num(n[1]), num(n[2])
+		}
+	case "ports":
+		f.ports = num(value)
 	case "server address":
 		f.params["server_address"] = value
 	case "protocol":
@@ -208,19 +234,11 @@ func (p *ntText) figure(name, value string) {
 		is("tcp_average_rtt", "us", strings.TrimSuffix(value, " us"))
 	default:
 		if key, ok := strings.CutSuffix(name, "/sec"); ok {
-			is("tcp_retransmits", strings.TrimSuffix(key, "_segments")+segments(key)+"_per_sec", value)
+			is("tcp_retransmits", key+"_per_sec", value)
 			return
 		}
 		f.keep(name, "", value)
 	}
-}
-
-// segments keeps the documents' spelling of the rate of all retransmissions.
-func segments(key string) string {
-	if strings.HasSuffix(key, "_segments") {
-		return "_segments"
-	}
-	return ""
 }
 
 // decodeWindowsText reads the tables of ntttcp.exe. They do not say whether it sent: a sender's

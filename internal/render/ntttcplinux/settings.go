@@ -60,8 +60,11 @@ func (s Settings) fill(r *result.Run) Settings {
 	block := int64(r.Test.BlockSize)
 	if s.SendBuffer == 0 {
 		s.SendBuffer = 128 << 10
-		if r.End == result.Client && block > 0 {
+		switch {
+		case r.End == result.Client && block > 0:
 			s.SendBuffer = block
+		case r.Test.Transport == "udp":
+			s.SendBuffer = 65507 // the longest datagram
 		}
 	}
 	if s.RecvBuffer == 0 {

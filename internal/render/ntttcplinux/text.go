@@ -269,7 +269,11 @@ func (r *Renderer) line(level, text string) { r.write(r.stamped(r.now(), level, 
 
 func (r *Renderer) stamped(at time.Time, level, text string) string {
 	zone := r.o.Zone
-	if zone == nil {
+	switch {
+	case zone != nil:
+	case at.Year() <= 1: // a text that was read in has no date, and its hours are as they stood there
+		zone = time.UTC
+	default:
 		zone = time.Local
 	}
 	return at.In(zone).Format("15:04:05") + " " + level + ": " + text + "\n"
