@@ -29,6 +29,6 @@ type SweepPart struct {
 	Cheapest    float64   `json:"cheapest"`            // the least setting within 3 % of the best
 	Recommended float64   `json:"recommended"`         // what to take; of windows 0 = the system's own
 	Reached     bool      `json:"reached"`             // it no longer grew at the last setting
-	HostKnee    string    `json:"host_knee,omitempty"` // why the knee is a host's and not the path's; absent = it is not
+	HostKnee    string    `json:"host_knee,omitempty"` // what speaks against calling the knee the path's, and whose it is then; absent = nothing does
 	D           []float64 `json:"kneedle_d,omitempty"` // Kneedle's differences, by setting
 }

@@ -47,19 +47,25 @@ const sweepLong = `Vary one thing, hold the rest, and say what to take.
 
 Every setting is measured once a round, in random order, three rounds by default: what
 drifts meanwhile meets all alike. While the rate still grows the sweep goes further
-(twice at most), then between the neighbours of the best: 12 between 8 and 16.
+(twice at most), then between the neighbours of the best, 12 between 8 and 16, and
+below the cheapest setting that does as well: where 16 read highest by chance and 8
+carry the same, 6 and 5 are tried, too, so that the answer is the least that fills the
+path. That is 7 settings at most, and 2 for going further.
 
 The answer has both knees (Kneedle, and where a doubling gains less than 5 %), the best
 setting, the cheapest one within 3 % of it, which is recommended, and the lines that
-allow the window on both ends. A knee at which a core is full or more than 1 % is sent
-again is the host's, not the path's, and called so.
+allow the window on both ends. A knee at which a core is full is the host's, one at
+which more than 1 % is sent again is made by losses; neither is the path's, and that is
+said. Where other programs had a part in the full core it stays open whose it is.
 
 --over takes 1,2,4,12, or 1..64 (doubling); for windows sizes, shares of the bandwidth-
-delay product (50%,100%) and auto. --from cores*4 begins at so many streams.
+delay product (50%,100%); the system's own window is always tried, too. --from cores*4
+begins at so many streams and goes down while half of them do as well.
 
-Traffic: as much as the path carries for the time of all steps: 25 to 40 steps of 11 s.
-On a path of 1 Gbit/s that is about 50 GB; -t 3 --rounds 1 makes it 4. --dry-run says
-what would be done; bound it with --max-bytes and --max-rate.`
+Traffic: as much as the path carries for the time of all steps: 15 steps of 11 s where
+one stream fills it, 42 at most. On a path of 1 Gbit/s that is 20 to 58 GB; -t 3
+--rounds 1 makes it an eighth. --dry-run says what would be done, and at most; bound it
+with --max-bytes and --max-rate.`
 
 const sweepExample = `  fullbore sweep streams self -t 1 --rounds 1
   fullbore sweep streams 192.0.2.2
@@ -92,7 +98,7 @@ func newSweepCmd(e *env) *cobra.Command {
 	f.BoolVar(&o.auto, "auto", false, "streams and window, one after the other, in the order that the round trip suggests")
 	f.BoolVar(&o.up, "up", false, "from here to HOST (default)")
 	f.BoolVar(&o.down, "down", false, "from HOST to here")
-	f.StringVar(&o.over, "over", "", "settings to try: 1,2,4,12 or 1..64; windows also 50%,100%,auto")
+	f.StringVar(&o.over, "over", "", "settings to try: 1,2,4,12 or 1..64; windows also 50%,100%")
 	f.StringVar(&o.from, "from", "", "streams to begin at, e.g. 4 or cores*4; half, twice and four times that are tried, too")
 	f.StringVar(&o.preset, "preset", "", "settings and time for a kind of path: "+presetNames())
 	f.VarP(durationFlag{&p.Duration}, "time", "t", "length of each step (default 10s)")
@@ -316,12 +322,14 @@ type sweepMethod interface {
 	method.Method
 	parts(history []method.Done) []method.Sweep
 	possible() []method.Step
+	follows() int // settings that may come after those, at most
 }
 
 type oneSweep struct{ method.Sweep }
 
 func (s oneSweep) parts([]method.Done) []method.Sweep { return []method.Sweep{s.Sweep} }
 func (s oneSweep) possible() []method.Step            { return s.Possible() }
+func (s oneSweep) follows() int                       { return s.Follows() }
 
 type bothSweeps struct{ method.Adaptive }
 
@@ -329,6 +337,22 @@ func (s bothSweeps) parts(history []method.Done) []method.Sweep { return s.Parts
 func (s bothSweeps) possible() []method.Step {
 	out := method.Sweep{Axis: method.Streams, Direction: s.Direction, Base: s.Base}.Possible()
 	return append(out, method.Sweep{Axis: method.Window, Direction: s.Direction, Base: s.Base}.Possible()...)
+}
+
+// follows counts the third part whole: after a long round trip it is the length of a write.
+func (s bothSweeps) follows() (n int) {
+	for _, axis := range []method.Axis{method.Streams, method.Window, method.Length} {
+		n += method.Sweep{Axis: axis, Direction: s.Direction, Base: s.Base, Most: s.most(axis)}.Follows()
+	}
+	return n + len(method.Sweep{Axis: method.Length, Direction: s.Direction, Base: s.Base}.Possible())
+}
+
+// most is the bound of an axis, 0 = its own.
+func (s bothSweeps) most(axis method.Axis) int64 {
+	if axis == method.Streams {
+		return s.Most
+	}
+	return 0
 }
 
 func (o *sweepOptions) method(seed int64) (sweepMethod, error) {
@@ -373,18 +397,21 @@ func (e *env) runSweep(ctx context.Context, o *sweepOptions, host string) error 
 		rounds.n = method.LeastRounds
 	}
 	var possible []method.Step
-	var long time.Duration
+	var long, each time.Duration
 	for _, s := range m.possible() {
 		if s.Name != "idle" {
 			s.Pause = o.pause
 		}
 		possible = append(possible, s)
 		long += s.Length() * time.Duration(rounds.most())
+		each = max(each, s.Length())
 	}
+	further := m.follows() * rounds.most() // steps
+	most := long + time.Duration(further)*each
 	job := methodJob{
 		kind: "sweep", host: host, method: m, possible: possible, times: rounds.most(), ownRounds: true, row: sweepRow,
-		head:   fmt.Sprintf("%s %s, %s, %s in random order (seed %d), about %s or half as much again", sweepHead[o.axis], o.direction, hostWords(host), rounds.words(), seed, units.FormatDuration(long.Round(time.Second))),
-		volume: sweepVolume(pathTo(ctx, hostOf(host), o.family()).speed, o, long, len(possible)*rounds.most()),
+		head:   fmt.Sprintf("%s %s, %s, %s in random order (seed %d), about %s, at most %s", sweepHead[o.axis], o.direction, hostWords(host), rounds.words(), seed, units.FormatDuration(long.Round(time.Second)), units.FormatDuration(most.Round(time.Second))),
+		volume: sweepVolume(pathTo(ctx, hostOf(host), o.family()).speed, o, long, len(possible)*rounds.most(), each, further),
 		fill: func(rep *result.Report, history []method.Done) {
 			rep.Seed = &seed
 			fillSweep(rep, m, history)
@@ -423,11 +450,12 @@ func hostOf(host string) string {
 	return host
 }
 
-// sweepVolume says how much the first settings move.
-func sweepVolume(speed int64, o *sweepOptions, long time.Duration, steps int) string {
-	more := "; what follows them (further settings, between the neighbours of the best) about half as much again. Bound it with --max-bytes or --max-rate."
+// sweepVolume says how much the first settings move, steps of them in the time long, and how much
+// what may follow moves at most: further steps of the length each.
+func sweepVolume(speed int64, o *sweepOptions, long time.Duration, steps int, each time.Duration, further int) string {
+	const more = " more (beyond the last while the rate grows, beside the best, below the cheapest that does as well). Bound it with --max-bytes or --max-rate."
 	if o.base.Bytes > 0 {
-		return fmt.Sprintf("Traffic: %s for the first settings%s", units.ByteSize(o.base.Bytes*int64(steps)), more)
+		return fmt.Sprintf("Traffic: %s for the first settings, and up to %s%s", units.ByteSize(o.base.Bytes*int64(steps)), units.ByteSize(o.base.Bytes*int64(further)), more)
 	}
 	bps, at := 1e9, "as much as the path carries; a path of 1 Gbit/s: about "
 	if o.maxRate > 0 {
@@ -435,8 +463,11 @@ func sweepVolume(speed int64, o *sweepOptions, long time.Duration, steps int) st
 	} else if speed > 0 {
 		bps, at = float64(speed), fmt.Sprintf("at the speed of this host's link (%s): up to ", units.BitRate(speed))
 	}
-	moving := long - time.Duration(steps)*(o.pause+300*time.Millisecond)
-	return "Traffic: " + at + units.ByteSize(bps/8*moving.Seconds()).String() + " for the first settings" + more
+	moved := func(span time.Duration, steps int) string {
+		span -= time.Duration(steps) * (o.pause + 300*time.Millisecond) // what is no traffic of a step
+		return units.ByteSize(bps / 8 * span.Seconds()).String()
+	}
+	return "Traffic: " + at + moved(long, steps) + " for the first settings, and up to " + moved(each*time.Duration(further), further) + more
 }
 
 // sizeKind is of figures in bytes.

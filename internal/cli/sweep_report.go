@@ -202,8 +202,7 @@ func partText(s *method.Sweep, a *method.SweepAnswer) string {
 		}
 	}
 	if a.Knee.Rejected != "" {
-		text += fmt.Sprintf("; at the knee (%s) %s", settingText(s.Axis, a.Knee.Knee), strings.TrimSuffix(a.Knee.Rejected, ": the knee is the host's"))
-		text += ": that knee is a host's, not the path's"
+		text += fmt.Sprintf("; at the knee (%s) %s", settingText(s.Axis, a.Knee.At), a.Knee.Rejected)
 	}
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -80,7 +80,7 @@ func sweepFinal(v *stageView, rep *result.Report) {
 		name("cheapest within 3 %", part.Cheapest, "none")
 		v.line("  ", strings.Join(knees, " · "))
 		if part.HostKnee != "" {
-			v.line("  ", "The knee is a host's, not the path's: "+strings.TrimSuffix(part.HostKnee, ": the knee is the host's")+".")
+			v.line("  ", "Of the knee: "+part.HostKnee+".")
 		}
 	}
 	sweepAdvice(v, rep.Sweep)
@@ -92,10 +92,10 @@ const (
 )
 
 // fitting are the columns that a line of so much room has, of all that a sweep's table knows: the
-// median always, and of the others first those that decide.
-func fitting(widths []int, room int) []bool {
+// first in order always, and of the others first those that decide.
+func fitting(widths, order []int, room int) []bool {
 	shown := make([]bool, len(widths))
-	for i, at := range []int{0, 4, 1, 3, 2, 6, 5} {
+	for i, at := range order {
 		if room -= 1 + widths[at]; room < 0 && i > 0 {
 			break
 		}
@@ -109,14 +109,14 @@ func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 	w := v.e.Out
 	window := part.Axis == string(method.Window)
 	columns := []string{"median", "range", "peak", "gain", "sent again", "CPU", "hot core"}
-	if window {
-		columns = []string{"median", "range", "predicted", "peak", "sent again", "CPU", "delay"}
+	widths := []int{11, 11, 11, 7, 10, 6, 8}
+	order := []int{0, 4, 1, 3, 2, 6, 5}
+	if window { // M-WSCAN's row; the rest where there is room
+		columns = []string{"median", "range", "granted", "predicted", "of it", "sent again", "delay", "peak", "CPU"}
+		widths = []int{11, 11, 10, 11, 7, 10, 7, 11, 6}
+		order = []int{0, 5, 1, 3, 4, 6, 2, 7, 8}
 	}
-	widths := []int{11, 11, 11, 11, 10, 6, 8}
-	if !window {
-		widths = []int{11, 11, 11, 7, 10, 6, 8}
-	}
-	shown := fitting(widths, v.width-sweepName-len("  ")-screen.Width(taken))
+	shown := fitting(widths, order, v.width-sweepName-len("  ")-screen.Width(taken))
 	line := func(first string, cells []string, mark string) string {
 		text := "  " + screen.Left(first, sweepName)
 		for i, c := range cells {
@@ -139,7 +139,7 @@ func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 		if p.Low != nil && len(p.Values) > 1 && p.Y > 0 {
 			spread = fmt.Sprintf("±%.1f %%", 50*(*p.High-*p.Low)/p.Y)
 		}
-		again, cpu, hot, gain, delay := "–", "–", "–", "–", "–"
+		again, cpu, hot, gain, delay, granted, ofIt := "–", "–", "–", "–", "–", "–", "–"
 		if p.Retransmits != nil {
 			again = share(*p.Retransmits)
 		}
@@ -155,9 +155,15 @@ func sweepTable(v *stageView, part *result.SweepPart, ps []result.Point) {
 		if p.BufferDelay != nil {
 			delay = fmt.Sprintf("%+.0f %%", 100**p.BufferDelay)
 		}
+		if p.Granted != nil {
+			granted = units.ByteSize(*p.Granted).IEC()
+		}
+		if p.Predicted != nil && *p.Predicted > 0 {
+			ofIt = fmt.Sprintf("%.0f %%", 100*p.Y / *p.Predicted)
+		}
 		cells := []string{rate(&p.Y), spread, rate(p.Peak), gain, again, cpu, hot}
 		if window {
-			cells = []string{rate(&p.Y), spread, rate(p.Predicted), rate(p.Peak), again, cpu, delay}
+			cells = []string{rate(&p.Y), spread, granted, rate(p.Predicted), ofIt, again, delay, rate(p.Peak), cpu}
 		}
 		mark := ""
 		if p.X == part.Recommended {

@@ -20,10 +20,11 @@ func swept() *result.Report {
 			{Series: "window", Axis: "window", Direction: "up", Best: 1 << 20, Cheapest: 1 << 20, Recommended: 1 << 20, HostKnee: "a core was 99 % busy there"},
 		},
 	}}
+	granted := int64(1 << 20)
 	add := func(series string, axis method.Axis, x, y float64) {
 		rep.Curve = append(rep.Curve, result.Point{
 			X: x, Y: y, Series: series, Direction: "up", Setting: settingText(axis, x), Values: []float64{y * 0.9, y * 1.1}, Low: v(y * 0.9), High: v(y * 1.1),
-			Peak: v(y * 1.2), Retransmits: v(0.0123), CPU: v(1.25), HotCore: v(0.5), Gain: v(0.99), Predicted: v(y), BufferDelay: v(0.25),
+			Peak: v(y * 1.2), Retransmits: v(0.0123), CPU: v(1.25), HotCore: v(0.5), Gain: v(0.99), Predicted: v(y), Granted: &granted, BufferDelay: v(0.25),
 		})
 	}
 	for i, x := range []float64{1, 2, 4, 8, 16, 32, 64} {
@@ -43,7 +44,7 @@ func TestSweepWidths(t *testing.T) {
 		has, lacks     []string
 		plots, colours bool
 	}{
-		{0, []string{"median", "range", "peak", "gain", "sent again", "CPU", "hot core", "predicted", "delay"}, nil, true, false},
+		{0, []string{"median", "range", "peak", "gain", "sent again", "CPU", "hot core", "granted predicted of it", "delay", "1.00 MiB 1.00 Gbit/s", "Of the knee: a core was 99 % busy there."}, nil, true, false},
 		{100, []string{"median", "range", "peak", "gain", "sent again", "CPU", "hot core"}, nil, true, true},
 		{60, []string{"median", "sent again", "range"}, []string{"hot core"}, true, true},
 		{40, []string{"median"}, []string{"range", "peak", "CPU"}, false, true},

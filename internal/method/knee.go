@@ -14,6 +14,7 @@ type KneePoint struct {
 	Spread      float64 // of the rounds: (max − min) / median
 	Retransmits float64 // ratio; not positive also when not known
 	HotCore     float64 // busiest core or worker, 0..1; not positive also when not known
+	Foreign     bool    // other programs were seen to fill the cores of an end
 
 	// Of a sweep, besides; −1 = not known.
 	Values      []float64 // of the rounds, bit/s
@@ -31,7 +32,8 @@ type KneeAnswer struct {
 	Best     float64   // x of the largest y
 	Cheapest float64   // least x within 3 % of the best
 	Reached  bool      // y no longer grew by 5 % at the last x
-	Rejected string    // why the knee is the host's and not the path's; "" = it is not
+	At       float64   // the knee that Rejected is about: Kneedle's, else the marginal one
+	Rejected string    // why the knee is not simply the path's, a clause with whose it is; "" = nothing speaks against it
 	D        []float64 // Kneedle's differences, for the curve
 }
 
@@ -67,7 +69,7 @@ func Knee(points []KneePoint) KneeAnswer {
 	a.Reached = gain(p[last-1], p[last]) < kneeGain
 	a.Marginal = marginal(p)
 	a.Knee, a.D = kneedle(p)
-	a.Rejected = hostKnee(p, a.Knee)
+	a.At, a.Rejected = hostKnee(p, &a)
 	return a
 }
 
@@ -135,18 +137,25 @@ func kneedle(p []KneePoint) (knee float64, d []float64) {
 	return 0, d
 }
 
-// hostKnee says why the knee is not the path's.
-func hostKnee(p []KneePoint, knee float64) string {
-	for _, q := range p {
-		if q.X != knee || knee == 0 {
-			continue
-		}
-		switch {
-		case q.HotCore >= kneeHotCore:
-			return fmt.Sprintf("a core was %.0f %% busy there: the knee is the host's", 100*q.HotCore)
-		case q.Retransmits > kneeRetransmits:
-			return fmt.Sprintf("%.1f %% were retransmitted there", 100*q.Retransmits)
-		}
+// hostKnee says what speaks against calling a knee the path's, and whose it is then: a full core is a
+// host's limit, unless other programs had a part in it, which leaves it open; where much is sent
+// again, losses hold the rate. It looks at Kneedle's knee, where there is none at the marginal one.
+func hostKnee(p []KneePoint, a *KneeAnswer) (at float64, why string) {
+	at = a.Knee
+	if at == 0 {
+		at = a.Marginal
 	}
-	return ""
+	i := slices.IndexFunc(p, func(q KneePoint) bool { return q.X == at })
+	if i < 0 {
+		return 0, ""
+	}
+	switch q := p[i]; {
+	case q.HotCore >= kneeHotCore && q.Foreign:
+		return at, fmt.Sprintf("a core was %.0f %% busy there, and other programs on that host had a part in it: whether this knee is the path's, the host's or theirs cannot be told", 100*q.HotCore)
+	case q.HotCore >= kneeHotCore:
+		return at, fmt.Sprintf("a core was %.0f %% busy there: this knee is a host's, not the path's", 100*q.HotCore)
+	case q.Retransmits > kneeRetransmits:
+		return at, fmt.Sprintf("%.1f %% were sent again there: losses make this knee, it is not what the path could carry", 100*q.Retransmits)
+	}
+	return 0, ""
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fullbore-net/fullbore/internal/bdp"
 	"github.com/fullbore-net/fullbore/internal/plan"
-	"github.com/fullbore-net/fullbore/internal/stats"
 	"github.com/fullbore-net/fullbore/internal/units"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -26,8 +25,8 @@ const (
 )
 
 // Sweep plays one setting after the other: all of them once a round, in random order, the rest of
-// the plan held fixed. It goes further while the rate still grows, and between the neighbours of
-// the best afterwards.
+// the plan held fixed. It goes further while the rate still grows, and afterwards between the
+// neighbours of the best and below the cheapest setting that does as well.
 type Sweep struct {
 	Axis      Axis
 	Series    string // begins the steps' names where one axis comes twice; "" = Axis
@@ -44,12 +43,6 @@ type Sweep struct {
 	// Rate is the bottleneck, payload bit/s, for windows; 0 = it is measured first.
 	Rate float64
 }
-
-// extensions is how often a sweep that did not reach its knee goes further.
-const (
-	extensions       = 2
-	windowExtensions = 4
-)
 
 // bottleneckStreams measure what the path carries where nobody said it.
 const bottleneckStreams = 8
@@ -146,46 +139,61 @@ func (s Sweep) Next(history []Done) (Step, bool) {
 		return Step{}, false
 	}
 	s = s.filled()
-	if s.Axis == Window && len(s.Settings) == 0 {
+	if s.Axis == Window {
 		if step, need := s.prepare(history); need {
 			return step, true
 		}
 	}
 	settings := s.settings(history)
-	base := map[int64]int{}
-	if step, more := s.wave(history, settings, 0, base); more {
-		return step, true
+	base := map[int64]int{} // rounds of each setting in the waves that are over
+	number := 0
+	play := func(some []int64) (Step, bool) {
+		step, more := s.wave(history, some, number, base)
+		number++
+		return step, more
 	}
-	if s.Fixed {
-		return Step{}, false
+	if step, more := play(settings); more || s.Fixed {
+		return step, more
 	}
-	most := extensions
-	if s.Axis == Window { // what was taken for the bottleneck may have been held by windows itself
-		most = windowExtensions
-	}
-	for wave := 1; wave <= most; wave++ {
-		next, grow := s.further(s.pointsOf(history, settings, base), settings)
-		if !grow {
+	for up := 0; ; {
+		next, above := s.further(s.pointsOf(history, settings, base), settings, up < s.extensions())
+		if next == 0 {
 			break
 		}
+		if above {
+			up++
+		}
 		settings = append(settings, next)
-		if step, more := s.wave(history, []int64{next}, wave, base); more {
+		if step, more := play([]int64{next}); more {
 			return step, true
 		}
 	}
 	if s.Axis == Window && len(s.Settings) == 0 { // shares of the product lie close enough
 		return Step{}, false
 	}
-	return s.wave(history, s.between(s.pointsOf(history, settings, base), settings), most+1, base)
+	for turn := range refinements {
+		some := s.between(s.pointsOf(history, settings, base), turn)
+		if len(some) == 0 {
+			break
+		}
+		if step, more := play(some); more {
+			return step, true
+		}
+		settings = append(settings, some...)
+		slices.Sort(settings)
+		settings = slices.Compact(settings)
+	}
+	return Step{}, false
 }
 
-// prepare are the steps before a window scan: round trip and bottleneck.
+// prepare are the steps before a window scan: round trip and, where the windows are shares of the
+// product, bottleneck.
 func (s Sweep) prepare(history []Done) (Step, bool) {
 	if !slices.ContainsFunc(history, func(d Done) bool { return d.Step.Name == idleName }) {
 		return IdleStep(time.Second), true
 	}
 	name := s.name("bottleneck")
-	if s.Rate > 0 || slices.ContainsFunc(history, func(d Done) bool { return d.Step.Name == name }) {
+	if len(s.Settings) > 0 || s.Rate > 0 || slices.ContainsFunc(history, func(d Done) bool { return d.Step.Name == name }) {
 		return Step{}, false
 	}
 	step := s.step(0)
@@ -215,6 +223,9 @@ func (s Sweep) settings(history []Done) (out []int64) {
 	switch {
 	case len(s.Settings) > 0:
 		out = slices.Clone(s.Settings)
+		if s.Axis == Window { // the system's own is always a row (M-WSCAN)
+			out = append(out, 0)
+		}
 	case s.Axis == Streams:
 		out = []int64{1, 2, 4, 8, 16}
 	case s.Axis == Length:
@@ -241,7 +252,7 @@ func (s Sweep) wave(history []Done, settings []int64, number int, base map[int64
 	for round := range s.Rounds {
 		for _, i := range Order(s.Seed+uint64(number)*0x1000, round, len(settings)) { //nolint:gosec // small
 			x := settings[i]
-			if s.count(history, x) > base[x]+round || s.Auto && round >= LeastRounds && s.settled(history, x, round) || s.useless(history, settings, x, round) {
+			if s.count(history, x) > base[x]+round || round >= s.played(history, x) || s.useless(history, settings, x, round) {
 				continue
 			}
 			step := s.step(x)
@@ -250,9 +261,20 @@ func (s Sweep) wave(history []Done, settings []int64, number int, base map[int64
 		}
 	}
 	for _, x := range settings {
-		base[x] += s.Rounds
+		base[x] += s.played(history, x)
 	}
 	return Step{}, false
+}
+
+// played is how many rounds a wave has of a setting: with --rounds auto the fewest after which its
+// figures had settled.
+func (s Sweep) played(history []Done, x int64) int {
+	for n := LeastRounds; s.Auto && n < s.Rounds; n++ {
+		if s.settled(history, x, n) {
+			return n
+		}
+	}
+	return s.Rounds
 }
 
 // settled reports that the figures of a setting need no more rounds.
@@ -298,59 +320,6 @@ func (s Sweep) pointsOf(history []Done, settings []int64, rounds map[int64]int) 
 		}
 	}
 	slices.SortFunc(out, func(a, b KneePoint) int { return cmp.Compare(a.X, b.X) })
-	return out
-}
-
-// further is the setting beyond the last one, or below the first, where the best lies there.
-func (s Sweep) further(p []KneePoint, settings []int64) (next int64, grow bool) {
-	a := Knee(p)
-	if len(settings) == 0 || a.Best == 0 {
-		return 0, false
-	}
-	low, high := slices.Min(settings), slices.Max(settings)
-	switch {
-	case !a.Reached && 2*high <= s.Most:
-		return 2 * high, true
-	case int64(a.Best) == low && low > 1 && s.Axis == Streams:
-		return low / 2, true
-	}
-	return 0, false
-}
-
-// between are the settings halfway from the best to its neighbours, with the best itself, so that
-// they are compared at the same time; none where the curve is flat from its beginning.
-func (s Sweep) between(p []KneePoint, settings []int64) []int64 {
-	a := Knee(p)
-	if len(p) < 3 || a.Best == 0 || a.Cheapest == p[0].X {
-		return nil
-	}
-	x := slices.Clone(settings)
-	x = slices.DeleteFunc(x, func(v int64) bool { return v == 0 })
-	slices.Sort(x)
-	at := slices.Index(x, int64(a.Best))
-	if at < 0 {
-		return nil
-	}
-	var out []int64
-	middle := func(a, b int64) {
-		m := (a + b) / 2
-		if s.Axis != Streams {
-			m = m / 1024 * 1024
-		}
-		if m > a && m < b {
-			out = append(out, m)
-		}
-	}
-	if at > 0 {
-		middle(x[at-1], x[at])
-	}
-	if at+1 < len(x) {
-		middle(x[at], x[at+1])
-	}
-	if len(out) > 0 {
-		out = append(out, x[at])
-		slices.Sort(out)
-	}
 	return out
 }
 
@@ -430,113 +399,6 @@ func (s Sweep) rates(history []Done, x int64) (out []float64) {
 	return out
 }
 
-// Points are the settings that were measured, ascending; the system's own window is the last, with
-// X = 0.
-func (s Sweep) Points(history []Done) (out []KneePoint) {
-	s = s.filled()
-	var settings []int64
-	for i := range history {
-		if x, mine := s.setting(&history[i]); mine && !slices.Contains(settings, x) {
-			settings = append(settings, x)
-		}
-	}
-	slices.SortFunc(settings, func(a, b int64) int {
-		if (a == 0) != (b == 0) {
-			return cmp.Compare(b, a)
-		}
-		return cmp.Compare(a, b)
-	})
-	rtt := BaseRTT(history)
-	for _, x := range settings {
-		rates := s.rates(history, x)
-		a, ok := Rounds(rates)
-		if !ok || a.Median <= 0 {
-			continue
-		}
-		p := KneePoint{X: float64(x), Y: a.Median, Spread: a.Spread(), Values: rates, Retransmits: -1, HotCore: -1, CPU: -1, BufferDelay: -1}
-		s.costs(history, x, rtt, &p)
-		if s.Axis == Window && x > 0 && rtt > 0 {
-			p.Predicted = float64(bdp.WindowRate(units.ByteSize(x), rtt)) * float64(max(s.Base.Streams, 1))
-			if most := s.bottleneck(history); most > 0 {
-				p.Predicted = min(p.Predicted, most)
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// costs fills in what a setting's rounds took besides their rate.
-func (s Sweep) costs(history []Done, x int64, rtt time.Duration, p *KneePoint) {
-	var again, hot, cpu, delay []float64
-	for i := range history {
-		d := &history[i]
-		if v, mine := s.setting(d); !mine || v != x || d.Run == nil || d.Err != nil {
-			continue
-		}
-		if r, ok := RetransmitRatio(d.Run, s.Direction); ok {
-			again = append(again, r)
-		}
-		if h, ok := HotCore(d.Run); ok {
-			hot = append(hot, h)
-		}
-		if c, ok := processCores(d.Run); ok {
-			cpu = append(cpu, c)
-		}
-		if sum := d.Run.Sum(s.Direction); sum != nil && sum.Peak != nil {
-			p.Peak = max(p.Peak, *sum.Peak)
-		}
-		if m, ok := meanRTT(d.Run, s.Direction); ok && rtt > 0 {
-			delay = append(delay, m/rtt.Seconds()-1)
-		}
-		for k := range d.Run.Streams {
-			if b := d.Run.Streams[k].Buffers; b != nil {
-				p.Granted = max(p.Granted, b.SndUsable, b.RcvUsable)
-			}
-		}
-	}
-	for _, f := range []struct {
-		to   *float64
-		from []float64
-	}{{&p.Retransmits, again}, {&p.HotCore, hot}, {&p.CPU, cpu}, {&p.BufferDelay, delay}} {
-		if m, ok := stats.Median(f.from); ok {
-			*f.to = m
-		}
-	}
-}
-
-// HotCore is how busy the busiest core of either end was, 0..1, mean over the counted intervals.
-func HotCore(run *result.Run) (hot float64, known bool) {
-	for _, e := range []result.End{result.Client, result.Server} {
-		sum, span := 0.0, 0.0
-		for i := range run.Rows {
-			r := &run.Rows[i]
-			if r.End != e || r.Omitted || r.Host == nil || len(r.Host.Cores) == 0 {
-				continue
-			}
-			busiest := 0.0
-			for _, c := range r.Host.Cores {
-				busiest = max(busiest, 1-c.Idle-c.IOWait)
-			}
-			sum, span = sum+busiest*(r.Stop-r.Start), span+r.Stop-r.Start
-		}
-		if span > 0 {
-			hot, known = max(hot, sum/span), true
-		}
-	}
-	return hot, known
-}
-
-// processCores is the processor time that the programs of both ends took, in cores.
-func processCores(run *result.Run) (cores float64, known bool) {
-	for _, e := range []result.End{result.Client, result.Server} {
-		if c := run.CPU.Of(e); c != nil && c.Total > 0 {
-			cores, known = cores+c.Total/100, true
-		}
-	}
-	return cores, known
-}
-
 // SweepAnswer is what one sweep found.
 type SweepAnswer struct {
 	Points      []KneePoint // ascending; the system's own window last
@@ -569,12 +431,14 @@ func (s Sweep) Answer(history []Done) SweepAnswer {
 	return a
 }
 
-// Possible are the steps of the first wave, for an announcement: a refinement may follow. What
+// Possible are the steps of the first wave, for an announcement; Follows says what may come after. What
 // depends on the path's product stands with the setting 0.
 func (s Sweep) Possible() (out []Step) {
 	s = s.filled()
-	if s.Axis == Window && len(s.Settings) == 0 {
+	if s.Axis == Window {
 		out = append(out, IdleStep(time.Second))
+	}
+	if s.Axis == Window && len(s.Settings) == 0 {
 		if s.Rate == 0 {
 			step, _ := s.prepare([]Done{{Step: IdleStep(time.Second)}})
 			out = append(out, step)

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/fullbore-net/fullbore/internal/conclude"
 	"github.com/fullbore-net/fullbore/internal/plan"
 	"github.com/fullbore-net/fullbore/result"
 )
@@ -64,7 +66,7 @@ func TestSweepStreams(t *testing.T) {
 	s := Sweep{Axis: Streams, Direction: result.Up, Settings: []int64{1, 2, 4}, Rounds: 3, Seed: 7}
 	history := play(s, 200, w.run)
 	a := s.Answer(history)
-	// 1, 2, 4, then 8 and 16 while it grows, then what lies between: 6 and 12 beside 8.
+	// 1, 2, 4, then 8 and 16 while it grows, then what lies between: 6 and 12 beside 8; then 7, below 8.
 	if a.Recommended != 8 || a.Carries != 75e6 || !a.Knee.Reached {
 		t.Errorf("%+v", a)
 	}
@@ -72,7 +74,7 @@ func TestSweepStreams(t *testing.T) {
 	for _, n := range names(history) {
 		count[n]++
 	}
-	want := map[string]int{"up-streams-1": 3, "up-streams-2": 3, "up-streams-4": 3, "up-streams-8": 6, "up-streams-16": 3, "up-streams-6": 3, "up-streams-12": 3}
+	want := map[string]int{"up-streams-1": 3, "up-streams-2": 3, "up-streams-4": 3, "up-streams-8": 9, "up-streams-16": 3, "up-streams-6": 3, "up-streams-12": 3, "up-streams-7": 3}
 	if diff := cmp.Diff(want, count); diff != "" {
 		t.Error(diff)
 	}
@@ -94,6 +96,152 @@ func TestSweepFindsTheBestBetweenNeighbours(t *testing.T) {
 	a := s.Answer(play(s, 200, w.run))
 	if a.Knee.Best != 12 || a.Recommended != 12 {
 		t.Errorf("best %v, recommended %d", a.Knee.Best, a.Recommended)
+	}
+}
+
+// A flat stretch whose best is chance: 5.5 streams fill the path, and 16 read highest. The answer is the
+// least that fills it, whichever of the others had luck.
+func TestSweepFindsTheLeastOnAPlateau(t *testing.T) {
+	for _, lucky := range []int{8, 12, 16} {
+		w := world{rate: 55e6, flow: 10e6, rtt: 0.01, own: 1e9}
+		s := Sweep{Axis: Streams, Direction: result.Up, Rounds: 1}
+		history := play(s, 200, func(st Step) *result.Run {
+			r := w.run(st)
+			if st.Plan.Streams == lucky {
+				return made(result.Up, 55e6*1.015)
+			}
+			return r
+		})
+		a := s.Answer(history)
+		if a.Recommended != 6 {
+			t.Errorf("%d read highest: %d recommended after %v", lucky, a.Recommended, names(history))
+		}
+		if n := len(history); n > 5+s.Follows() {
+			t.Errorf("%d steps, %d were announced and %d more", n, 5, s.Follows())
+		}
+	}
+}
+
+// Whatever the path, no sweep measures more settings than it said before.
+func TestSweepKeepsToItsBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := world{
+			rate: rapid.Float64Range(1e6, 1e10).Draw(t, "rate"), rtt: rapid.Float64Range(1e-4, 0.3).Draw(t, "rtt"),
+			own: rapid.Float64Range(2e4, 1e8).Draw(t, "own"), worse: rapid.IntRange(0, 40).Draw(t, "worse"),
+		}
+		w.flow = w.rate / rapid.Float64Range(0.5, 100).Draw(t, "flows")
+		noise := rapid.Float64Range(0, 0.2).Draw(t, "noise")
+		s := Sweep{Axis: rapid.SampledFrom([]Axis{Streams, Window, Length}).Draw(t, "axis"), Direction: result.Up, Rounds: rapid.IntRange(1, 2).Draw(t, "rounds")}
+		if s.Axis == Streams && rapid.Bool().Draw(t, "from above") {
+			n := rapid.Int64Range(2, 64).Draw(t, "from")
+			s.Settings = []int64{n, 2 * n}
+		}
+		k := 0
+		history := play(s, 400, func(st Step) *result.Run {
+			k++
+			r := w.run(st)
+			for i := range r.Sums {
+				bps := *r.Sums[i].Goodput * (1 + noise*math.Sin(float64(k*k)))
+				r.Sums[i].Goodput = &bps
+			}
+			return r
+		})
+		first, steps := 0, 0
+		for _, p := range s.Possible() {
+			if p.Name != idleName && !strings.HasSuffix(p.Name, "bottleneck") {
+				first++
+			}
+		}
+		for i := range history {
+			if _, mine := s.setting(&history[i]); mine {
+				steps++
+			}
+		}
+		if most := (first + s.Follows()) * s.Rounds; steps > most {
+			t.Fatalf("%d steps, at most %d were announced: %v", steps, most, names(history))
+		}
+	})
+}
+
+// Begun far above what the path needs, it goes down for as long as less does as well.
+func TestSweepFromFarAbove(t *testing.T) {
+	w := world{rate: 40e6, flow: 50e6, rtt: 0.01, own: 1e9}
+	s := Sweep{Axis: Streams, Direction: result.Up, Settings: []int64{16, 32, 64}, Rounds: 1}
+	history := play(s, 200, w.run)
+	if a := s.Answer(history); a.Recommended != 1 || len(history) != 3+4 {
+		t.Errorf("%d recommended after %v", a.Recommended, names(history))
+	}
+}
+
+// A setting that is measured again in a later wave has as many rounds there as it needs, not all that
+// --rounds auto allows.
+func TestSweepAutoRefines(t *testing.T) {
+	w := world{rate: 55e6, flow: 10e6, rtt: 0.01, own: 1e9}
+	s := Sweep{Axis: Streams, Direction: result.Up, Auto: true}
+	history := play(s, 400, w.run)
+	count := map[int64]int{}
+	for i := range history {
+		x, _ := s.setting(&history[i])
+		count[x]++
+	}
+	// 8 is best and cheapest; 6 and 12 beside it; then 6 is the cheapest, and 5 lies below.
+	want := map[int64]int{1: 3, 2: 3, 4: 3, 8: 6, 16: 3, 6: 6, 12: 3, 5: 3}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Error(diff)
+	}
+	if a := s.Answer(history); a.Recommended != 6 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Windows that were named have the system's own as their last row, and the empty path's round trip.
+func TestSweepNamedWindows(t *testing.T) {
+	w := world{rate: 189e6, rtt: 0.028, own: 65536}
+	s := Sweep{Axis: Window, Direction: result.Up, Rounds: 1, Settings: []int64{64 << 10, 256 << 10, 1 << 20}}
+	history := play(s, 200, w.run)
+	if n := names(history); n[0] != idleName || !slices.Contains(n, "up-window-auto") || slices.Contains(n, "up-window-bottleneck") {
+		t.Errorf("%v", n)
+	}
+	a := s.Answer(history)
+	if last := a.Points[len(a.Points)-1]; last.X != 0 {
+		t.Errorf("the last row is %+v", last)
+	}
+	if first := a.Points[0]; math.Abs(first.Predicted-18.725e6) > 0.001e6 {
+		t.Errorf("64 KiB allow %v", first.Predicted)
+	}
+	// 640 KiB, between 256 KiB and the MiB, carry 187 of 189 Mbit/s; 448 KiB, below that, 131
+	if a.Recommended < 600<<10 || a.Recommended > 768<<10 {
+		t.Errorf("recommended %d of %v", a.Recommended, names(history))
+	}
+}
+
+// A full core is a host's limit only where nothing else ran there.
+func TestSweepBesideOtherPrograms(t *testing.T) {
+	for _, c := range []struct {
+		foreign bool
+		want    string
+	}{{false, "this knee is a host's"}, {true, "cannot be told"}} {
+		w := world{rate: 40e6, flow: 10e6, rtt: 0.01, own: 1e9, cpuAt: 4}
+		s := Sweep{Axis: Streams, Direction: result.Up, Rounds: 1, Fixed: true}
+		a := s.Answer(play(s, 200, func(st Step) *result.Run {
+			r := w.run(st)
+			if c.foreign {
+				r.Notices = []result.Notice{{Code: conclude.CompetingLoad, End: result.Client}}
+			}
+			return r
+		}))
+		if !strings.Contains(a.Knee.Rejected, c.want) || a.Knee.At != 4 {
+			t.Errorf("other programs %v: at %v %q", c.foreign, a.Knee.At, a.Knee.Rejected)
+		}
+	}
+	p := curve([]float64{1, 2, 4, 8}, []float64{40, 40, 40, 40}) // no knee by Kneedle: the marginal one is judged
+	p[0].HotCore = 0.99
+	if a := Knee(p); a.At != 1 || !strings.Contains(a.Rejected, "a host's") {
+		t.Errorf("%+v", a)
+	}
+	p[0].HotCore, p[0].Retransmits = 0.3, 0.02
+	if a := Knee(p); !strings.Contains(a.Rejected, "2.0 % were sent again") || strings.Contains(a.Rejected, "host") {
+		t.Errorf("%+v", a)
 	}
 }
 

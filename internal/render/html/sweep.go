@@ -81,7 +81,7 @@ func sweepPlot(rep *result.Report, at int) *plot {
 	f := svg.Figure{ID: id, Title: fmt.Sprintf("Throughput %s over %s", clean(part.Direction), label), X: svg.Axis{Label: label, Unit: unit, Scale: svg.Log2}, Panels: []svg.Panel{panel}}
 	f.Desc = strings.Join(says, "; ") + "."
 	if part.HostKnee != "" {
-		f.Desc += " That knee is a host's, not the path's: " + clean(part.HostKnee) + "."
+		f.Desc += " Of the knee: " + clean(part.HostKnee) + "."
 	}
 	return &plot{ID: id, Heading: f.Title, Text: f.Desc, Drawing: drawn(f.Draw())}
 }
@@ -109,6 +109,9 @@ func roundsPlot(rep *result.Report) *plot {
 		name := strings.TrimSpace(clean(r.Of) + " " + clean(r.Figure))
 		panel.Series = append(panel.Series, svg.Series{Name: name, Kind: svg.LineDots, Points: ps, Color: len(panel.Series) + 1, Dash: len(panel.Series)%2 == 1, Labels: len(ps) <= mostLabels})
 		text := fmt.Sprintf("%s: median %s of %s (%s … %s)", name, svg.BitRate.Format(*r.Median), plural(float64(len(ps)), "round"), svg.BitRate.Format(*r.Min), svg.BitRate.Format(*r.Max))
+		if r.CoV != nil {
+			text += fmt.Sprintf(", CoV %.2f %%", 100**r.CoV)
+		}
 		if r.Low != nil {
 			text += fmt.Sprintf(", %.1f %% interval of the median %s … %s", 100**r.Level, svg.BitRate.Format(*r.Low), svg.BitRate.Format(*r.High))
 		}
@@ -120,6 +123,6 @@ func roundsPlot(rep *result.Report) *plot {
 	if len(panel.Series) == 0 {
 		return nil
 	}
-	f := svg.Figure{ID: "rounds", Title: "Rounds", X: svg.Axis{Label: "round"}, Panels: []svg.Panel{panel}, Desc: strings.Join(says, "; ") + "."}
+	f := svg.Figure{ID: "rounds", Title: "Rounds", X: svg.Axis{Label: "round", Whole: true}, Panels: []svg.Panel{panel}, Desc: strings.Join(says, "; ") + "."}
 	return &plot{ID: "rounds", Heading: "Rounds: how much does it differ?", Text: f.Desc, Drawing: drawn(f.Draw())}
 }

@@ -29,7 +29,7 @@ func sweepTable(rep *result.Report, at int) table {
 	t := table{ID: fmt.Sprintf("settings-%d", at+1), Heading: fmt.Sprintf("Settings: %s, %s", partName(part.Axis), clean(part.Direction))}
 	t.Head = []string{"setting", "median", "least … most", "best interval", "gain", "sent again", "CPU, cores", "busiest core"}
 	if window {
-		t.Head = []string{"window", "median", "least … most", "it allows", "best interval", "sent again", "CPU, cores", "longer round trip"}
+		t.Head = []string{"window", "granted", "median", "least … most", "it allows", "of that", "sent again", "longer round trip", "best interval", "CPU, cores"}
 	}
 	for _, q := range rep.Curve {
 		if q.Series != part.Series || q.Direction != part.Direction {
@@ -47,21 +47,25 @@ func sweepTable(rep *result.Report, at int) table {
 		if q.Low != nil && q.High != nil && len(q.Values) > 1 {
 			span = svg.BitRate.Format(*q.Low) + " … " + svg.BitRate.Format(*q.High)
 		}
-		row := []string{name, svg.BitRate.Format(q.Y), span}
-		last := percent(q.HotCore, "%.0f %%")
-		if window {
-			row, last = append(row, rateOr(q.Predicted), rateOr(q.Peak)), percent(q.BufferDelay, "%+.0f %%")
-		} else {
-			row = append(row, rateOr(q.Peak), percent(q.Gain, "%+.0f %%"))
-		}
-		cpu := "–"
+		cpu, again := "–", percent(q.Retransmits, "%.2g %%")
 		if q.CPU != nil {
 			cpu = fmt.Sprintf("%.2f", *q.CPU)
 		}
-		t.Rows = append(t.Rows, append(row, percent(q.Retransmits, "%.2g %%"), cpu, last))
+		if !window {
+			t.Rows = append(t.Rows, []string{name, svg.BitRate.Format(q.Y), span, rateOr(q.Peak), percent(q.Gain, "%+.0f %%"), again, cpu, percent(q.HotCore, "%.0f %%")})
+			continue
+		}
+		granted, ofIt := "–", "–"
+		if q.Granted != nil {
+			granted = svg.Bytes.Format(float64(*q.Granted))
+		}
+		if q.Predicted != nil && *q.Predicted > 0 {
+			ofIt = fmt.Sprintf("%.0f %%", 100*q.Y / *q.Predicted)
+		}
+		t.Rows = append(t.Rows, []string{name, granted, svg.BitRate.Format(q.Y), span, rateOr(q.Predicted), ofIt, again, percent(q.BufferDelay, "%+.0f %%"), rateOr(q.Peak), cpu})
 	}
 	if window && t.Text == "" {
-		t.Text = "What a window allows is window × 8 ÷ round trip of the empty path, at most what the path was seen to carry."
+		t.Text = "Granted is what the ends’ buffers hold at most. What a window allows is window × 8 ÷ round trip of the empty path, at most what the path was seen to carry."
 	}
 	return t
 }
