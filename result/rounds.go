@@ -28,8 +28,8 @@ type Comparison struct {
 	A           ComparedSide `json:"a"`           // what is compared with
 	B           ComparedSide `json:"b"`           // what is judged
 	Threshold   float64      `json:"threshold"`   // share by which a figure must differ to count
-	Verdict     string       `json:"verdict"`     // "faster", "slower", "same", "undecided": by goodput, B against A
-	Metrics     []Compared   `json:"metrics"`     // goodput first
+	Verdict     string       `json:"verdict"`     // "faster", "slower", "same", "undecided": by goodput (or what was sent), B against A
+	Metrics     []Compared   `json:"metrics"`     // goodput (or what was sent) first
 	Differences []Difference `json:"differences"` // what else is not alike
 }
 
@@ -44,7 +44,7 @@ type ComparedSide struct {
 
 // Compared is one figure of both sides.
 type Compared struct {
-	Metric    string   `json:"metric"`              // "goodput", "loss", "jitter", "rtt", "retransmits", "cpu-client", "cpu-server"
+	Metric    string   `json:"metric"`              // "goodput" (or "sent", where a side's documents do not tell what arrived), "loss", "jitter", "rtt", "retransmits", "cpu-client", "cpu-server"
 	Direction string   `json:"direction,omitempty"` // "up", "down"
 	Unit      string   `json:"unit"`                // "bit/s", "ratio", "s", "s/GB"
 	A         Rounds   `json:"a"`                   // values of side A

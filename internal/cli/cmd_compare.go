@@ -44,8 +44,10 @@ retransmits, CPU time per gigabyte) gets the shift (median of all differences) w
 interval and an exact test; the verdict needs both p < 0.05, corrected for the number of
 figures, and a shift above the threshold. Fewer than four rounds a side cannot reach
 5 %: then the threshold decides alone, and that is said. The directions of goodput, which
-decide, are corrected for each other only, what it cost (all other figures) apart. Settings, hosts, drivers and
-hops that differ are named; sides whose settings differ do not compare like with like.
+decide, are corrected for each other only, what it cost (all other figures) apart.
+Where documents tell only what was sent (a sender of NTTTCP), that is compared, and
+said. Settings, hosts, drivers and hops that differ are named; sides whose settings
+differ do not compare like with like.
 
 Exit codes: 0 same or faster, 1 slower, 2 undecided.
 
@@ -263,7 +265,7 @@ func (o *compareOptions) fill(rep *result.Report, a, b result.ComparedSide, runs
 	}
 	ways := 0
 	for _, m := range c.Metrics {
-		if m.Metric == "goodput" {
+		if method.Decides(m.Metric) {
 			ways++
 		}
 	}
@@ -307,7 +309,7 @@ func comparedItem(m *result.Compared) result.Item {
 func compareText(c *result.Comparison) string {
 	var parts, others []string
 	for _, m := range c.Metrics {
-		if m.Metric == "goodput" {
+		if method.Decides(m.Metric) {
 			parts = append(parts, goodputText(c, &m))
 			continue
 		}
@@ -316,7 +318,7 @@ func compareText(c *result.Comparison) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "The sides have no figure of goodput in common: nothing can be said."
+		return "The sides have no figure of goodput in common, nor of what was sent: nothing can be said."
 	}
 	text := "B is " + strings.Join(parts, "; ") + "."
 	if len(others) > 0 {
@@ -335,6 +337,9 @@ func goodputText(c *result.Comparison, m *result.Compared) string {
 		sure = "too few rounds for a test"
 	}
 	text := fmt.Sprintf("%s %s: %s against %s (%s, %s)", m.Verdict, m.Direction, unitText(m.Unit, *m.B.Median), unitText(m.Unit, *m.A.Median), change, sure)
+	if m.Metric != "goodput" {
+		text += ", by what was sent: what arrived is not told"
+	}
 	if m.Verdict == method.Same && m.Low != nil && m.A.Median != nil && *m.A.Median > 0 {
 		if far := max(-*m.Low, *m.High) / *m.A.Median; far > c.Threshold {
 			text += fmt.Sprintf(", though a change of %.1f %% cannot be ruled out", 100*far)
@@ -459,6 +464,52 @@ func (e *env) abArgs(words, host string, o *compareOptions) ([]plan.Plan, error)
 	return plans, nil
 }
 
+// The sides of compare --ab, as the names of their steps.
+var abSides = []string{"a", "b"}
+
+// abSteps are the steps of both sides: one direction each, the same.
+func (e *env) abSteps(o *compareOptions, host string) (steps []method.Step, err error) {
+	target := host
+	if host == "self" {
+		target = "127.0.0.1"
+	}
+	for i, words := range o.ab {
+		plans, err := e.abArgs(words, target, o)
+		if err != nil {
+			return nil, err
+		}
+		if len(plans) != 1 {
+			return nil, usagef("--ab %q: one direction for each side: --up, --down or --both", words)
+		}
+		steps = append(steps, method.Step{Name: abSides[i], Title: strings.ToUpper(abSides[i]) + ": " + words, Why: "against the other", Plan: plans[0]})
+	}
+	if steps[0].Plan.Direction != steps[1].Plan.Direction {
+		return nil, usagef("--ab: both sides must have the same direction")
+	}
+	return steps, nil
+}
+
+// fillAB makes the comparison of what was measured in turn.
+func (o *compareOptions) fillAB(rep *result.Report, history []method.Done) {
+	var runs [2][]*result.Run
+	for _, d := range history {
+		if d.Run == nil || d.Err != nil {
+			continue
+		}
+		i := slices.Index(abSides, d.Step.Name)
+		runs[i] = append(runs[i], d.Run)
+	}
+	var cs [2]result.ComparedSide
+	for i := range cs {
+		cs[i] = result.ComparedSide{Name: o.ab[i], Inputs: []string{}}
+		if len(runs[i]) == 0 {
+			return
+		}
+		sideTimes(&cs[i], runs[i])
+	}
+	o.fill(rep, cs[0], cs[1], runs[0], runs[1])
+}
+
 // runAB measures two ways of testing in turn.
 func (e *env) runAB(ctx context.Context, o *compareOptions, host string, f *pflag.FlagSet) error {
 	if !f.Changed("rounds") {
@@ -468,59 +519,31 @@ func (e *env) runAB(ctx context.Context, o *compareOptions, host string, f *pfla
 		o.pause = method.RoundsPause
 	}
 	seed := drawSeed(o.seed)
-	m := method.Repeat{Rounds: o.rounds.n, Auto: o.rounds.auto, Seed: uint64(seed), Pause: o.pause} //nolint:gosec // any bits will do
-	sides := []string{"a", "b"}
-	target := host
-	if host == "self" {
-		target = "127.0.0.1"
+	steps, err := e.abSteps(o, host)
+	if err != nil {
+		return err
 	}
-	for i, words := range o.ab {
-		plans, err := e.abArgs(words, target, o)
-		if err != nil {
-			return err
-		}
-		if len(plans) != 1 {
-			return usagef("--ab %q: one direction for each side: --up, --down or --both", words)
-		}
-		p := plans[0]
-		m.Steps = append(m.Steps, method.Step{Name: sides[i], Title: strings.ToUpper(sides[i]) + ": " + words, Why: "against the other", Plan: p})
-	}
-	if m.Steps[0].Plan.Direction != m.Steps[1].Plan.Direction {
-		return usagef("--ab: both sides must have the same direction")
-	}
+	m := method.Repeat{Steps: steps, Rounds: o.rounds.n, Auto: o.rounds.auto, Seed: uint64(seed), Pause: o.pause} //nolint:gosec // any bits will do
 	var long time.Duration
 	for _, s := range m.Possible() {
 		s.Plan, s.Pause = s.Plan.Filled(), o.pause
 		long += s.Length()
 	}
+	var kept *result.Report
 	job := methodJob{
 		kind: "compare", host: host, method: m, possible: m.Possible(), ownRounds: true, row: sweepRow,
 		head:   fmt.Sprintf("Comparing A (%s) with B (%s) %s, %s in random order (seed %d), about %s", o.ab[0], o.ab[1], hostWords(host), o.rounds.words(), seed, units.FormatDuration(long.Round(time.Second))),
 		volume: "Traffic: as much as the path carries for that time; a path of 1 Gbit/s: about " + units.ByteSize(1e9/8*long.Seconds()).String() + ". Bound it with -t, --max-bytes or --max-rate.",
 		fill: func(rep *result.Report, history []method.Done) {
 			rep.Seed = &seed
-			var runs [2][]*result.Run
-			for _, d := range history {
-				if d.Run == nil || d.Err != nil {
-					continue
-				}
-				runs[slices.Index(sides, d.Step.Name)] = append(runs[slices.Index(sides, d.Step.Name)], d.Run)
-			}
-			var cs [2]result.ComparedSide
-			for i := range cs {
-				cs[i] = result.ComparedSide{Name: o.ab[i], Inputs: []string{}}
-				if len(runs[i]) == 0 {
-					return
-				}
-				sideTimes(&cs[i], runs[i])
-			}
-			o.fill(rep, cs[0], cs[1], runs[0], runs[1])
+			o.fillAB(rep, history)
+			kept = rep
 		},
 		final: func(v *stageView, rep *result.Report) {
-			kept := rep.Notices // closing prints them
+			notices := rep.Notices // closing prints them
 			rep.Notices = nil
 			compareFinal(v, rep)
-			rep.Notices = kept
+			rep.Notices = notices
 		},
 		figure:  "rate",
 		figures: map[string]figureKind{"rate": rateKind},
@@ -530,12 +553,6 @@ func (e *env) runAB(ctx context.Context, o *compareOptions, host string, f *pfla
 			}
 			return map[string]*float64{"rate": rep.Comparison.Metrics[0].B.Median}
 		},
-	}
-	var kept *result.Report
-	fill := job.fill
-	job.fill = func(rep *result.Report, history []method.Done) {
-		fill(rep, history)
-		kept = rep
 	}
 	if err := e.runMethod(ctx, &o.methodOptions, job); err != nil || kept == nil {
 		return err

@@ -281,6 +281,14 @@ func printRounds(w io.Writer, paint func(code, s string) string, rs []result.Rou
 	line("median", of(func(r *result.Rounds) *float64 { return r.Median }))
 	line("least", of(func(r *result.Rounds) *float64 { return r.Min }))
 	line("most", of(func(r *result.Rounds) *float64 { return r.Max }))
+	if slices.ContainsFunc(rs, func(r result.Rounds) bool { return r.CoV != nil }) {
+		line("CoV", func(r *result.Rounds) string { // standard deviation over mean
+			if r.CoV == nil {
+				return screen.Right("–", width) + "  "
+			}
+			return screen.Right(strconv.FormatFloat(100**r.CoV, 'f', 2, 64)+" %", width) + "  "
+		})
+	}
 	for i := range rs {
 		if r := &rs[i]; r.Low != nil {
 			fmt.Fprintf(w, "  %s: %.1f %% confidence interval of the median %s … %s\n", strings.TrimSpace(r.Of+" "+r.Figure), 100**r.Level, unitText(r.Unit, *r.Low), unitText(r.Unit, *r.High))

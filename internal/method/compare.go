@@ -110,13 +110,15 @@ type figure struct {
 	whole      bool // of the run: one in both directions tells it once
 }
 
-// figures are what runs are compared by, goodput first. The floors are what nobody would call
+// figures are what runs are compared by: goodput first, and what was sent, which stands in for it
+// where a side's documents tell no more (a sender of NTTTCP). The floors are what nobody would call
 // a change: one datagram in ten thousand, a tenth of a millisecond, a hundredth of a second of
 // CPU for a gigabyte.
 func figures(share float64) []figure {
 	less := func(floor float64) Bound { return Bound{Share: share, Floor: floor, Less: true} }
 	return []figure{
-		{name: "goodput", unit: "bit/s", by: Bound{Share: share}, of: Goodput},
+		{name: goodputFigure, unit: "bit/s", by: Bound{Share: share}, of: Goodput},
+		{name: sentFigure, unit: "bit/s", by: Bound{Share: share}, of: sentRate},
 		{name: "loss", unit: "ratio", by: less(1e-4), of: lossRatio},
 		{name: "jitter", unit: "s", by: less(1e-4), of: jitter},
 		{name: "rtt", unit: "s", by: less(1e-4), of: meanRTT},
@@ -124,6 +126,26 @@ func figures(share float64) []figure {
 		{name: "cpu-client", unit: "s/GB", by: less(1e-2), of: cpuPerGB(result.Client), whole: true},
 		{name: "cpu-server", unit: "s/GB", by: less(1e-2), of: cpuPerGB(result.Server), whole: true},
 	}
+}
+
+// The figures that the verdict is about.
+const (
+	goodputFigure = "goodput"
+	sentFigure    = "sent" // only where goodput is not known of both sides
+)
+
+// Decides reports that a comparison's verdict is about the figure of that name; all others are what
+// it cost.
+func Decides(metric string) bool { return metric == goodputFigure || metric == sentFigure }
+
+// sentRate is what the sender of a TCP test handed over, payload bit/s. All of it but what was under way at
+// the end arrived. Of datagrams it says nothing.
+func sentRate(run *result.Run, d result.Direction) (float64, bool) {
+	s := run.Sum(d)
+	if s == nil || s.Sender == nil || s.Sender.Seconds() <= 0 || run.Test.Transport == "udp" {
+		return 0, false
+	}
+	return s.Sender.Rate(), true
 }
 
 // lossRatio is of the datagrams of direction d.
@@ -227,6 +249,9 @@ func CompareRuns(a, b []*result.Run, threshold float64) result.Comparison {
 	var found []Comparison
 	var medians, p []float64
 	for _, f := range figures(threshold) {
+		if f.name == sentFigure && len(c.Metrics) > 0 { // goodput is known
+			continue
+		}
 		for _, d := range []result.Direction{result.Up, result.Down} {
 			va, vb := valuesOf(a, d, f), valuesOf(b, d, f)
 			x, y := known(va), known(vb)
@@ -249,7 +274,7 @@ func CompareRuns(a, b []*result.Run, threshold float64) result.Comparison {
 		}
 	}
 	main := 0
-	for main < len(c.Metrics) && c.Metrics[main].Metric == "goodput" {
+	for main < len(c.Metrics) && Decides(c.Metrics[main].Metric) {
 		main++
 	}
 	for i, corrected := range append(stats.Holm(p[:main]), stats.Holm(p[main:])...) {
@@ -272,7 +297,7 @@ func Reachable(a, b, family int) bool {
 
 // useless: a figure that never was anything but 0 says nothing.
 func useless(f figure, a, b []float64) bool {
-	if f.name == "goodput" || f.name == "loss" {
+	if Decides(f.name) || f.name == "loss" {
 		return false
 	}
 	for _, v := range append(append([]float64{}, a...), b...) {
@@ -283,11 +308,11 @@ func useless(f figure, a, b []float64) bool {
 	return true
 }
 
-// overall is the verdict of goodput: of both directions, where they do not contradict each other.
+// overall is the verdict of goodput, or of what was sent: of both directions, where they do not contradict each other.
 func overall(ms []result.Compared) string {
 	seen := map[string]bool{}
 	for _, m := range ms {
-		if m.Metric == "goodput" {
+		if Decides(m.Metric) {
 			seen[m.Verdict] = true
 		}
 	}

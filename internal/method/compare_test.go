@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/fullbore-net/fullbore/internal/stats"
 	"github.com/fullbore-net/fullbore/result"
 )
 
@@ -300,5 +301,93 @@ func TestCompareRunsNamesWhatChanged(t *testing.T) {
 	}
 	if same := CompareRuns(a, a, 0).Differences; len(same) != 0 {
 		t.Errorf("a side differs from itself: %+v", same)
+	}
+}
+
+// least is the smallest p that so many rounds a side can have: of those that lie wholly apart.
+func least(t *testing.T, a, b int) float64 {
+	t.Helper()
+	var x, y []float64
+	for i := range a {
+		x = append(x, float64(i))
+	}
+	for i := range b {
+		y = append(y, 100+float64(i))
+	}
+	m, ok := stats.MannWhitney(x, y)
+	if !ok {
+		return 1
+	}
+	return m.P
+}
+
+// Reachable is what the test itself says of sides that lie wholly apart.
+func TestReachableIsTheTest(t *testing.T) {
+	for a := 0; a <= 9; a++ {
+		for b := 0; b <= 9; b++ {
+			for family := 1; family <= 14; family++ {
+				if got, want := Reachable(a, b, family), float64(family)*least(t, a, b) < Significant-1e-12; got != want {
+					t.Errorf("%d against %d, %d figures: %v, want %v", a, b, family, got, want)
+				}
+			}
+		}
+	}
+}
+
+// What must be shown, of whole comparisons: both directions, with all other figures beside them.
+func TestCompareRunsOfSimulatedPairs(t *testing.T) {
+	const pairs = 100
+	for _, c := range []struct {
+		name   string
+		change float64
+		want   string
+	}{{"A/A", 1, Same}, {"5 % less", 0.95, Slower}, {"5 % more", 1.05, Faster}} {
+		r := rand.New(rand.NewPCG(17, 19))
+		hit := 0
+		for range pairs {
+			var a, b []*result.Run
+			for range 5 {
+				for _, d := range []result.Direction{result.Up, result.Down} {
+					a = append(a, compared(d, 940e6*(1+0.01*r.NormFloat64()), nil))
+					b = append(b, compared(d, 940e6*c.change*(1+0.01*r.NormFloat64()), nil))
+				}
+			}
+			if CompareRuns(a, b, 0).Verdict == c.want {
+				hit++
+			}
+		}
+		if hit < 95 {
+			t.Errorf("%s: %s in %d of %d", c.name, c.want, hit, pairs)
+		}
+	}
+}
+
+// Where a side's documents do not tell what arrived, what was sent is compared, of TCP.
+func TestCompareRunsBySent(t *testing.T) {
+	sent := func(bps float64, transport string) *result.Run {
+		r := &result.Run{End: result.Client, Test: result.Test{Transport: transport, Direction: "up", Streams: 1}}
+		r.Streams = []result.Stream{{Direction: result.Up, Sender: &result.Total{End: 10, Bytes: int64(bps * 10 / 8)}}}
+		return result.Fold(result.Unfold(r))
+	}
+	var a, b, udp []*result.Run
+	for i := range 5 {
+		v := float64(i) * 1e5
+		a, b, udp = append(a, sent(900e6+v, "tcp")), append(b, sent(800e6+v, "tcp")), append(udp, sent(800e6+v, "udp"))
+	}
+	c := CompareRuns(a, b, 0)
+	if c.Verdict != Slower || len(c.Metrics) != 1 || c.Metrics[0].Metric != "sent" || c.Metrics[0].Holm > Significant {
+		t.Errorf("%s, %+v", c.Verdict, c.Metrics)
+	}
+	if c := CompareRuns(udp, udp, 0); len(c.Metrics) != 0 || c.Verdict != Undecided {
+		t.Errorf("what was sent of datagrams was compared: %+v", c.Metrics)
+	}
+	var full []*result.Run
+	for i := range 5 {
+		r := sent(900e6+float64(i)*1e5, "tcp")
+		r.Streams[0].Receiver = &result.Total{End: 10, Bytes: 1e9}
+		full = append(full, result.Fold(result.Unfold(r)))
+	}
+	if c := CompareRuns(full, full, 0); c.Metrics[0].Metric != "goodput" || len(c.Metrics) != 1 {
+		t.Errorf("goodput is known: %+v", c.Metrics)
 	}
 }

@@ -11,41 +11,39 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-// sidesPlot draws goodput of both sides, round by round: A to the left, B to the right, so that it
-// shows how far the sides lie apart for the spread within each.
+// sidesPlot draws goodput (or what was sent) of both sides over their rounds, which each side counts from
+// its first, so that it shows how far the sides lie apart for the spread within each.
 func sidesPlot(rep *result.Report) *plot {
 	if rep.Comparison == nil {
 		return nil
 	}
 	panel := svg.Panel{Y: svg.Axis{Label: "goodput", Unit: svg.BitRate}, Height: 170}
 	var says []string
-	most := 0
+	name := "Goodput of both sides"
 	for _, m := range rep.Comparison.Metrics {
-		if m.Metric == "goodput" {
-			most = max(most, len(m.A.Values))
-		}
-	}
-	for _, m := range rep.Comparison.Metrics {
-		if m.Metric != "goodput" || m.A.Median == nil || m.B.Median == nil || len(panel.Series) >= 4 {
+		if m.Metric != "goodput" && m.Metric != "sent" || m.A.Median == nil || m.B.Median == nil || len(panel.Series) >= 4 {
 			continue
 		}
 		for i, side := range []*result.Rounds{&m.A, &m.B} {
 			var ps []svg.Point
 			for k, v := range side.Values {
 				if v != nil {
-					x := float64(k + 1 + i*(most+1)) // a place is left between the sides
+					x := float64(k + 1)
 					ps = append(ps, svg.Point{X: x, To: x, Y: *v})
 				}
 			}
-			name := strings.TrimSpace([]string{"A", "B"}[i] + " " + clean(m.Direction))
-			panel.Series = append(panel.Series, svg.Series{Name: name, Kind: svg.LineDots, Points: ps, Color: len(panel.Series) + 1, Dash: i == 1})
+			series := strings.TrimSpace([]string{"A", "B"}[i] + " " + clean(m.Direction))
+			panel.Series = append(panel.Series, svg.Series{Name: series, Kind: svg.LineDots, Points: ps, Color: len(panel.Series) + 1, Dash: i == 1})
+		}
+		if m.Metric == "sent" {
+			name, panel.Y.Label = "What both sides sent", "sent"
 		}
 		says = append(says, fmt.Sprintf("%s: median of A %s, of B %s: %s", clean(m.Direction), svg.BitRate.Format(*m.A.Median), svg.BitRate.Format(*m.B.Median), clean(m.Verdict)))
 	}
 	if len(panel.Series) == 0 {
 		return nil
 	}
-	f := svg.Figure{ID: "sides", Title: "Goodput of both sides", X: svg.Axis{Label: "rounds of A, then of B"}, Panels: []svg.Panel{panel}, Desc: strings.Join(says, "; ") + "."}
+	f := svg.Figure{ID: "sides", Title: name, X: svg.Axis{Label: "round of each side", Whole: true}, Panels: []svg.Panel{panel}, Desc: strings.Join(says, "; ") + "."}
 	return &plot{ID: f.ID, Heading: "Both sides, round by round", Text: f.Desc, Drawing: drawn(f.Draw())}
 }
 

@@ -35,6 +35,7 @@ type Axis struct {
 	Scale Scale
 	// From and To bound it; nil = the data does, with 0 included on a linear Y axis.
 	From, To *float64
+	Whole    bool // ticks of a linear scale at whole numbers only: things that are counted
 }
 
 type prefix struct {
@@ -141,6 +142,9 @@ func (f *frame) linear(lo, hi float64, most int, y bool) {
 	p := prefixOf(f.axis.Unit, max(math.Abs(lo), math.Abs(hi)))
 	f.unit = p.name
 	step := niceStep((hi-lo)/p.factor, most) * p.factor
+	if f.axis.Whole {
+		step = max(math.Ceil(step), 1)
+	}
 	if y { // the top tick is at or above the largest value
 		if f.axis.To == nil {
 			hi = math.Ceil(hi/step-1e-9) * step
