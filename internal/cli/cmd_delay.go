@@ -223,6 +223,9 @@ var delayFigures = map[string]figureKind{
 	"rtt": timeKind, "rtt_p99": timeKind, "pdv": timeKind, "jitter": timeKind, "connect": timeKind, "loss": shareKind,
 }
 
+// delayOrder is that of the table of rounds and of the sentence below it.
+var delayOrder = []string{"rtt", "rtt_p99", "pdv", "jitter", "connect", "loss"}
+
 // delayMeasured are the figures of runs that belong together: of two directions the worse.
 func delayMeasured(runs []*result.Run) map[string]*float64 {
 	out := map[string]*float64{}
@@ -338,7 +341,7 @@ func enoughRounds(values []*float64) bool {
 func (d *delaying) sumUp(values map[string][]*float64, first []int, auto bool) {
 	out := d.out
 	var parts []string
-	for _, name := range figureOrder(values, "rtt") {
+	for _, name := range delayOrder {
 		r := method.RoundsOf("", name, "", delayFigures[name].unit, values[name], first)
 		if r.Median == nil {
 			continue
@@ -348,7 +351,7 @@ func (d *delaying) sumUp(values map[string][]*float64, first []int, auto bool) {
 			out.notices = append(out.notices, unsettled(len(first)))
 		}
 		out.rounds = append(out.rounds, r)
-		if words := map[string]string{"rtt": "round trip", "rtt_p99": "its p99", "pdv": "variation p99", "connect": "connecting", "loss": "lost"}[name]; words != "" {
+		if words := map[string]string{"rtt": "round trip", "rtt_p99": "p99", "pdv": "variation p99", "connect": "connecting", "loss": "lost"}[name]; words != "" {
 			parts = append(parts, words+" "+roundsText(&r))
 		}
 	}
