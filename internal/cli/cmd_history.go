@@ -107,7 +107,9 @@ func (e *env) printHistory(records []store.Record, size store.Size) {
 	for i := range records {
 		r := &records[i]
 		was := before[seriesOf(r)]
-		before[seriesOf(r)] = r
+		if complete(r) {
+			before[seriesOf(r)] = r
+		}
 		rows = append(rows, []string{
 			screen.Clean(shortID(r.ID, records)), r.Started.In(zone).Format("2006-01-02 15:04"), screen.Cut(screen.Clean(r.Host), 24), screen.Cut(screen.Clean(r.Label), 16), whatOf(r), figuresText(r), remarks(r, was),
 		})
@@ -140,7 +142,7 @@ func shortID(id string, all []store.Record) string {
 // whatOf says in short what was done.
 func whatOf(r *store.Record) string {
 	parts := []string{r.Kind}
-	if r.Transport != "" && r.Kind != "diagnose" {
+	if r.Transport != "" && (r.Kind == "test" || r.Kind == "soak") { // others choose it, and more than one
 		parts = append(parts, r.Transport)
 	}
 	if r.Direction != "" && r.Kind == "test" {
@@ -170,10 +172,18 @@ func figuresText(r *store.Record) string {
 	return screen.Clean(strings.Join(parts, ", "))
 }
 
+// complete reports that r did not break off.
+func complete(r *store.Record) bool {
+	return slices.Contains([]string{"done", result.Pass, result.Fail, result.Inconclusive}, r.Outcome)
+}
+
 // remarks are what differs from the run before in its series (nil = there is none), the outcome where it is not
 // plain, tags and the note.
 func remarks(r, before *store.Record) string {
 	var parts []string
+	if !complete(r) { // it may have ended before it knew
+		before = nil
+	}
 	if before != nil && before.Facts != "" && r.Facts != "" && before.Facts != r.Facts {
 		parts = append(parts, "≠hosts")
 	}
@@ -202,7 +212,13 @@ func figureText(v result.Value) string {
 	case "ratio":
 		return strconv.FormatFloat(100*v.Value, 'g', 3, 64) + " %"
 	case "bytes":
+		if v.Value < 1<<20 { // packets, segments: to the byte
+			return fmt.Sprintf("%.0f bytes", v.Value)
+		}
 		return units.ByteSize(v.Value).IEC()
+	}
+	if v.Value >= 1000 {
+		return strings.TrimSpace(fmt.Sprintf("%.0f %s", v.Value, v.Unit))
 	}
 	return strings.TrimSpace(strconv.FormatFloat(v.Value, 'g', 4, 64) + " " + v.Unit)
 }
@@ -225,7 +241,7 @@ func series(records []store.Record) [][]string {
 		if h == nil {
 			continue
 		}
-		key := seriesOf(r) + "\x00" + h.Name
+		key := seriesOf(r) + "\x00" + h.Name + "\x00" + h.Unit
 		l := lines[key]
 		if l == nil {
 			l = &line{first: r, name: h.Name}

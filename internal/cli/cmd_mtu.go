@@ -67,7 +67,7 @@ func (e *env) runMTU(ctx context.Context, o *mtuOptions, host string) error {
 			fillMTU(rep)
 		},
 		final:   func(v *stageView, rep *result.Report) { v.mtuLines(rep.Paths) },
-		figures: map[string]figureKind{"up": numberKind, "down": numberKind}, figure: "up",
+		figures: map[string]figureKind{"up": packetKind, "down": packetKind}, figure: "up",
 		measured: func(rep *result.Report) map[string]*float64 {
 			out := map[string]*float64{"up": nil, "down": nil}
 			for i := range rep.Paths {
@@ -93,7 +93,7 @@ func (e *env) runMTU(ctx context.Context, o *mtuOptions, host string) error {
 func mtuRow(v *stageView, d *method.Done) {
 	text := "made"
 	switch {
-	case d.Run == nil && d.Err != nil:
+	case d.Err != nil && (d.Run == nil || d.Step.Name != "size"):
 		text = d.Err.Text
 	case d.Run != nil && d.Step.Name == "size":
 		text = "arrived"

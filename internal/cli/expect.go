@@ -31,6 +31,7 @@ var (
 	}
 	shareKind  = figureKind{parse: parseShare, print: func(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }, unit: "ratio"}
 	timeKind   = figureKind{parse: parseSeconds, print: millisText, unit: "s"}
+	packetKind = figureKind{parse: numberKind.parse, print: numberKind.print, unit: "bytes"}
 	numberKind = figureKind{
 		parse: func(s string) (float64, error) { return strconv.ParseFloat(strings.TrimSpace(s), 64) },
 		print: func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) },

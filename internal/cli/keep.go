@@ -189,7 +189,7 @@ func (e *env) keepEntry(ctx context.Context, o *keepOptions, entry *store.Entry)
 	if o.host != "" {
 		entry.Record.Host = o.host
 	}
-	if len(o.headline) > 0 {
+	if o.headline != nil {
 		entry.Record.Figures = o.headline
 	}
 	if !o.noStore {

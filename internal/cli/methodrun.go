@@ -223,11 +223,12 @@ func brokeOff(d *method.Done) *result.Error {
 }
 
 // headline are the figures for the history: the one that --expect means without a word, then the
-// others; nil when the job has none.
+// others, as far as they are known; nil when the job has none.
 func (job *methodJob) headline(rep *result.Report) (out []result.Value) {
 	if job.measured == nil {
 		return nil
 	}
+	out = []result.Value{} // none of it known is no reason to show the runs' own
 	known := job.measured(rep)
 	names := slices.Sorted(maps.Keys(known))
 	slices.SortStableFunc(names, func(a, b string) int {

@@ -58,7 +58,7 @@ func (e *env) runSoak(ctx context.Context, o *soakOptions, host string, given fu
 		s.book = soak.NewBook(*h)
 	}
 	h := &s.book.Head
-	s.job.head = fmt.Sprintf("Soaking the path to %s for %s", h.Plan.Host, units.FormatDuration(time.Duration((h.Asked-s.offset)*float64(time.Second)).Round(time.Second)))
+	s.job.head = fmt.Sprintf("Soaking the path to %s for %s", h.Plan.Host, soak.Seconds(h.Asked-s.offset))
 	s.job.volume = soakVolume(ctx, h, o.maxBytes)
 	if o.dryRun {
 		s.job.dry(e.Out)
