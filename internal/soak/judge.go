@@ -260,9 +260,11 @@ func blocks(rel []float64, step float64, least float64, most int) (out []float64
 	return out, size
 }
 
-// The blocks of trend and shifts: at least ten seconds, at most 200.
+// The blocks of trend and shifts: at most 200. A trend needs ten seconds to be more than noise; a shift is looked
+// for between eight blocks a side, so that those of four seconds show what stayed for half a minute (lateLeast).
 const (
 	blockLeast = 10.0
+	shiftBlock = 4.0
 	blockMost  = 200
 )
 
@@ -295,7 +297,7 @@ const seed = 20
 
 func shiftsOf(rel []float64, step float64) []result.SoakShift {
 	out := []result.SoakShift{}
-	all, size := blocks(rel, step, blockLeast, blockMost)
+	all, size := blocks(rel, step, shiftBlock, blockMost)
 	x, index := known(all)
 	cuts := stats.Splits(x, seed)
 	// Cuts that move the level by nothing worth naming are taken out, the least first.

@@ -90,6 +90,32 @@ func TestLateLimitCauses(t *testing.T) {
 	}
 }
 
+// Of a soak of minutes a limit is named as well, from half a minute on either side on; and steady noise is none.
+func TestLateLimitSoon(t *testing.T) {
+	n := noisy(0.03)
+	limit := func(at int) *result.SoakShift {
+		return made(100, func(t int) float64 {
+			if t >= at {
+				return n(9.6e6)
+			}
+			return n(38.5e6)
+		}).Result().Ways[0].Late
+	}
+	for _, at := range []int{40, 66} {
+		if l := limit(at); l == nil || math.Abs(l.At-float64(at)) > 2 || math.Abs(l.Ratio-0.25) > 0.01 {
+			t.Errorf("after %d s: %+v", at, l)
+		}
+	}
+	if l := limit(90); l != nil {
+		t.Errorf("of ten seconds: %+v", l)
+	}
+	for range 50 {
+		if w := made(100, func(int) float64 { return n(1e9) }).Result().Ways[0]; w.Late != nil {
+			t.Errorf("of noise: %+v", w.Late)
+		}
+	}
+}
+
 // What comes back is a shift that does not stay, and no late limit.
 func TestShiftBack(t *testing.T) {
 	n := noisy(0.02)
