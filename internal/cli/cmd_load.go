@@ -171,9 +171,13 @@ func fillLoad(rep *result.Report) {
 		rep.Summary = "Delay under load: not known; nothing that was sent beside a load came back."
 		return
 	}
-	var parts []string
+	var parts, unknown []string
 	for _, w := range l.Ways {
-		if w.Rise == nil || w.Load == "both" {
+		if w.Load == "both" {
+			continue
+		}
+		if w.Rise == nil {
+			unknown = append(unknown, string(w.Direction))
 			continue
 		}
 		text := fmt.Sprintf("%s longer %s", conclude.Time(*w.Wait()), w.Direction)
@@ -187,7 +191,14 @@ func fillLoad(rep *result.Report) {
 			parts = append(parts, fmt.Sprintf("%s longer %s with both ways full", conclude.Time(*wait), w.Direction))
 		}
 	}
-	rep.Summary = fmt.Sprintf("Delay under load: grade %s: small packets take %s (95th percentile).", l.Grade, strings.Join(parts, ", "))
+	what := "small packets take"
+	if l.Source == "tcp-info" {
+		what = "the load's own round trips take"
+	}
+	rep.Summary = fmt.Sprintf("Delay under load: grade %s: %s %s (95th percentile).", l.Grade, what, strings.Join(parts, ", "))
+	if len(unknown) > 0 {
+		rep.Summary += fmt.Sprintf(" The way %s is not known.", strings.Join(unknown, " and "))
+	}
 	switch {
 	case l.Idle != nil:
 		rep.Summary += fmt.Sprintf(" Empty path: %s round trip.", conclude.Time(l.Idle.P50))
