@@ -220,6 +220,7 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 		volume: volume, method: m, possible: m.Possible(), stops: true,
 		fill: func(rep *result.Report, h []method.Done) {
 			fillUDPMax(rep, m, h)
+			rep.Next = o.next(host, m, h)
 			rep.Notices = append(rep.Notices, cutNotice(o.maxBytes, h)...)
 		},
 		final: finalFindings,
