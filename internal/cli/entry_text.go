@@ -39,34 +39,34 @@ func (e *env) plainReport(w io.Writer, rep *result.Report) error {
 			fmt.Fprintln(w)
 		}
 		if title := stageTitle(rep, i); title != "" {
-			fmt.Fprintln(w, title)
+			fmt.Fprintln(w, screen.Clean(title))
 		}
 		if err := plain.Write(w, run, o); err != nil {
 			return err
 		}
 	}
 	if rep.Summary != "" && (len(rep.Runs) != 1 || rep.Runs[0].Summary != rep.Summary) {
-		fmt.Fprintf(w, "\n%s\n", rep.Summary)
+		fmt.Fprintf(w, "\n%s\n", screen.Clean(rep.Summary))
 	}
 	e.keptTables(w, rep)
 	e.answers(w, rep)
 	for _, v := range rep.Verdicts {
-		fmt.Fprintf(w, "\n%s (%s): %s\n", v.Code, v.Certainty, v.Summary)
+		fmt.Fprintf(w, "\n%s (%s): %s\n", screen.Clean(v.Code), screen.Clean(v.Certainty), screen.Clean(v.Summary))
 		for _, text := range v.Evidence {
-			fmt.Fprintf(w, "  · %s\n", text)
+			fmt.Fprintf(w, "  · %s\n", screen.Clean(text))
 		}
 		for _, text := range v.Advice {
-			fmt.Fprintf(w, "  → %s\n", text)
+			fmt.Fprintf(w, "  → %s\n", screen.Clean(text))
 		}
 	}
 	for _, i := range rep.Items {
-		fmt.Fprintf(w, "%s: %s: %s\n", i.Result, i.ID, strings.Join(i.Reasons, "; "))
+		fmt.Fprintf(w, "%s: %s: %s\n", screen.Clean(i.Result), screen.Clean(i.ID), screen.Clean(strings.Join(i.Reasons, "; ")))
 	}
 	for _, n := range rep.Notices {
-		fmt.Fprintf(w, "note: %s\n", n.Text)
+		fmt.Fprintf(w, "note: %s\n", screen.Clean(n.Text))
 	}
 	if rep.Err != nil {
-		fmt.Fprintf(w, "broke off: %s\n", rep.Err.Text)
+		fmt.Fprintf(w, "broke off: %s\n", screen.Clean(rep.Err.Text))
 	}
 	if rep.Next != nil {
 		fmt.Fprintf(w, "next: %s\n      # %s\n", screen.Clean(rep.Next.Command), screen.Clean(rep.Next.Why))

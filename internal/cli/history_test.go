@@ -416,3 +416,36 @@ func TestAskedFor(t *testing.T) {
 		t.Errorf("no flags: %q", got)
 	}
 }
+
+// A document from elsewhere cannot paint on the reader's terminal.
+func TestHostileReport(t *testing.T) {
+	t.Parallel()
+	const bad = "a\x1b[31mb\u202e"
+	rep := storetest.Report(1)
+	rep.Summary, rep.Label, rep.Note, rep.Kind = bad, bad, bad, bad
+	rep.Runs[0].Summary, rep.Runs[0].Test.Target = bad, bad
+	rep.Verdicts = []result.Verdict{{Code: bad, Certainty: bad, Summary: bad, Evidence: []string{bad}, Advice: []string{bad}}}
+	rep.Items = []result.Item{{ID: bad, Result: bad, Reasons: []string{bad}}}
+	rep.Notices = []result.Notice{{Code: bad, Text: bad}}
+	rep.Err = &result.Error{Code: bad, Text: bad}
+	rep.Stages = []result.Stage{{Name: bad, Title: bad, Run: new(int)}}
+	e, out, _ := historian(filepath.Join(t.TempDir(), "history.db"))
+	if err := e.keep(t.Context(), &keepOptions{host: bad, label: bad, note: bad}, rep); err != nil {
+		t.Fatal(err)
+	}
+	l, err := e.load(t.Context(), "last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.showPlain(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.runHistory(t.Context(), &filterOptions{}, false, false); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.ContainsAny(line, "\x1b\u202e") {
+			t.Errorf("%q", line)
+		}
+	}
+}
