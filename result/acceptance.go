@@ -1,5 +1,7 @@
 package result
 
+import "time"
+
 // Acceptance is what the hand-over of a link (M-ACCEPT) adds to its Report: what was agreed, what
 // followed from it, and what is to be done. What each item said is in the Report's items.
 type Acceptance struct {
@@ -28,6 +30,45 @@ type Acceptance struct {
 	Todo     []AdviceAt    `json:"advice_by_place"`   // what to do, by place
 	Capture  *CaptureCheck `json:"capture,omitempty"` // a third point's capture; nil = none was given
 	Swapped  []Swap        `json:"swapped,omitempty"` // the same link measured with the roles exchanged
+
+	LinkFrom   string           `json:"link_from,omitempty"`        // where Link comes from: "given", "suite", "interface"
+	Until      *time.Time       `json:"until,omitempty"`            // wall clock at the end of the last run, a label only; UTC
+	Moved      int64            `json:"moved_bytes,omitempty"`      // payload that all runs over the link moved, warm-up included
+	Plans      []ItemPlan       `json:"item_plans,omitempty"`       // how each item was to be measured, and what it is held to
+	Rates      []ItemRate       `json:"item_rates,omitempty"`       // what was carried, on each layer
+	Interfaces []InterfaceTotal `json:"interface_totals,omitempty"` // what the ends' interfaces counted in the runs over the link
+	Scope      []string         `json:"scope,omitempty"`            // what the figures hold for, and what was not shown, one sentence each
+}
+
+// ItemPlan says how an item is measured, and what it is held to.
+type ItemPlan struct {
+	ID     string      `json:"plan_of"`     // the item, without a direction: "A2"
+	Title  string      `json:"plan_title"`  // for people
+	How    string      `json:"how"`         // what is sent, how long, how often: a sentence or two
+	Limits []ItemLimit `json:"item_limits"` // in the order of the demands
+}
+
+// ItemLimit is one demand of an item.
+type ItemLimit struct {
+	Text    string `json:"limit_text"`           // "throughput ≥ 95 % of ideal"
+	Defined string `json:"defined_by,omitempty"` // what defines the figure
+	Source  string `json:"limit_set_by"`         // who set the limit: the profile, or the suite file
+}
+
+// ItemRate is what an item carried in a direction, on each layer.
+type ItemRate struct {
+	ID     string    `json:"rate_of"`        // the item: "A2-up"
+	Layers LayerRate `json:"by_layer"`       // of what arrived; TCP's without what was sent again
+	Share  float64   `json:"share_of_link"`  // layer 1, of the link's speed
+	Packet int       `json:"packet_payload"` // bytes of payload in each packet, from which the layers were reckoned
+	Median int       `json:"rounds_counted"` // rounds of which it is the median
+}
+
+// InterfaceTotal is what one interface counted while the link was measured.
+type InterfaceTotal struct {
+	End      End      `json:"end"`       // whose it is
+	Counted  float64  `json:"counted_s"` // for so long, s
+	Counters NICDelta `json:"counters"`  // over that time
 }
 
 // AdviceAt is what is to be done at one place.

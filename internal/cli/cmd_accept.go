@@ -72,7 +72,9 @@ HOST runs "fullbore serve"; with an iperf3 server what one end alone cannot chec
 
 Time: about 16 minutes and the search of A7; --quick makes a trial of about a minute, marked
 as such in the report. Traffic: the whole link for most of that time (1 Gbit/s: about 100 GB;
---dry-run reckons it for yours). A break (Ctrl-C, a dead peer, a used-up --max-bytes) loses
+--dry-run reckons it for yours; it is told again when the other end was met, before anything
+is loaded). A server that takes shorter tests (--max-time) is asked for what it takes; items
+that were agreed to be longer are inconclusive then. A break (Ctrl-C, a dead peer, a used-up --max-bytes) loses
 nothing with --resume FILE.json: the same words go on where it ended.
 
 Exit codes: 0 accepted, 1 an item failed, 2 inconclusive, 6 it broke off (the report tells what
@@ -103,7 +105,7 @@ func newAcceptCmd(e *env) *cobra.Command {
 	o.methodOptions.addFlags(cmd)
 	o.exchangeOptions.addFlags(cmd)
 	f := cmd.Flags()
-	f.Var(rateFlag{&o.link}, "link", "speed of the link as the line counts it (layer 1), e.g. 1G; default: the slower interface's")
+	f.Var(rateFlag{&o.link}, "link", "speed of the link as the line counts it (layer 1), e.g. 1G; default: that of this host's interface")
 	f.StringVar(&o.profile, "profile", "", "limits of lan, metro or wan (default metro)")
 	f.StringVar(&o.file, "suite", "", "items and limits from FILE.yaml")
 	f.BoolVar(&o.check, "check-config", false, "read the suite file, say what it asks for, and end")
@@ -186,6 +188,7 @@ func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) erro
 		return usagef("accept: name one host (or a stored acceptance with --replay)")
 	}
 	w := pathTo(ctx, map[bool]string{true: "127.0.0.1", false: host}[host == "self"], o.family())
+	from := o.linkFrom(&s)
 	if s.Link == 0 && host != "self" {
 		if _, err := osnet.Resolve(ctx, host, o.family()); err != nil { // or its interface were looked for
 			return &result.Error{Code: "resolve", Text: err.Error()}
@@ -199,7 +202,7 @@ func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) erro
 		}
 		return u
 	}
-	a := &acceptance{e: e, o: o, host: host, method: suite.Method{Suite: s, Path: suite.Path{Family: w.family, MTU: w.mtu}, Exchange: o.exchange(host)}}
+	a := &acceptance{e: e, o: o, host: host, way: w, linkFrom: from, method: suite.Method{Suite: s, Path: suite.Path{Family: w.family, MTU: w.mtu}, Exchange: o.exchange(host)}}
 	a.hash = a.method.Hash(host, o.plan.Port)
 	if err := a.resume(); err != nil {
 		return err
@@ -208,23 +211,30 @@ func (e *env) runAccept(ctx context.Context, o *acceptOptions, host string) erro
 		return err
 	}
 	a.facts = e.acceptFacts(ctx, host, o.family())
-	return e.runMethod(ctx, &o.methodOptions, a.job())
+	o.keep.host, o.keep.always = host, true // the way belongs to the record, kept in the history or not
+	return e.runMethod(ctx, &o.methodOptions, a.job(ctx))
+}
+
+// linkFrom is where the link's speed comes from, as the document spells it.
+func (o *acceptOptions) linkFrom(s *suite.Suite) string {
+	switch {
+	case o.link > 0:
+		return suite.LinkGiven
+	case s.Link > 0:
+		return suite.LinkSuite
+	}
+	return suite.LinkInterface
 }
 
 // checkFiles finds out before anything is sent whether what will be written can be, and what
 // will be read is there.
 func (o *acceptOptions) checkFiles() error {
-	for flag, file := range map[string]string{"--junit": o.junit, "--resume": o.resume} {
-		if file == "" {
+	for _, f := range []struct{ flag, file string }{{"--junit", o.junit}, {"--resume", o.resume}} {
+		if f.file == "" {
 			continue
 		}
-		if st, err := os.Stat(filepath.Dir(file)); err != nil {
-			return usagef("%s: %v", flag, err)
-		} else if !st.IsDir() {
-			return usagef("%s %s: %s is no folder", flag, file, filepath.Dir(file))
-		}
-		if st, err := os.Stat(file); err == nil && st.IsDir() {
-			return usagef("%s %s: it is a folder", flag, file)
+		if err := checkTarget(f.flag, f.file); err != nil {
+			return err
 		}
 	}
 	if o.capture != "" && o.replay == "" {
@@ -256,11 +266,14 @@ type acceptance struct {
 	facts   *result.Facts
 	swapped *result.Report
 	saveErr error // of the last try to keep progress
+
+	way      path   // towards the host, before anything is sent
+	linkFrom string // where the link's speed comes from
 }
 
 func (a *acceptance) judge() *suite.Judge {
 	host, again := a.words()
-	return &suite.Judge{Method: a.method, Host: host, Again: again, Facts: a.facts}
+	return &suite.Judge{Method: a.method, Host: host, Again: again, Facts: a.facts, LinkFrom: a.linkFrom, File: a.o.file}
 }
 
 // words are those of commands that the report advises: the host with a port of its own, and what fixes
@@ -303,10 +316,35 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-func (a *acceptance) job() methodJob {
-	s := &a.method.Suite
-	least, most := a.method.Length()
-	head := fmt.Sprintf("Acceptance of the link of %s to %s by %s, about %s", s.Link, a.host, s.Name, units.FormatDuration(least.Round(time.Second)))
+func (a *acceptance) job(ctx context.Context) methodJob {
+	head, volume := a.announcement(a.method)
+	job := methodJob{
+		kind: "accept", host: a.host, head: head, volume: volume,
+		meeting: fmt.Sprintf("Acceptance of the link of %s to %s: the empty path first, before anything is loaded", a.method.Suite.Link, a.host),
+		met: func(history []method.Done) (head, volume string) {
+			m := a.method
+			m.Earlier = history
+			return a.announcement(m)
+		},
+		method: a.method, possible: a.method.Possible(), earlier: a.method.Earlier,
+		row: acceptStep, final: acceptFinal, extra: a.selfCheck, write: a.write,
+		fill:      func(rep *result.Report, history []method.Done) { a.fill(ctx, rep, history) },
+		ownRounds: true,
+		failed:    func(rep *result.Report) bool { return suite.Total(rep) == result.Fail },
+		answered:  func(rep *result.Report) bool { return suite.Total(rep) == result.Pass },
+	}
+	if a.o.resume != "" {
+		job.ended = a.save
+	}
+	return job
+}
+
+// announcement says what is still to be made by m, how long that takes and how much it moves, and what is
+// known already to speak against it.
+func (a *acceptance) announcement(m suite.Method) (head, volume string) {
+	s := &m.Suite
+	least, most := m.Length()
+	head = fmt.Sprintf("Acceptance of the link of %s to %s by %s, about %s", s.Link, a.host, s.Name, units.FormatDuration(least.Round(time.Second)))
 	if most > least {
 		head += fmt.Sprintf(" (%s where the rounds do not settle)", units.FormatDuration(most.Round(time.Second)))
 	}
@@ -321,27 +359,31 @@ func (a *acceptance) job() methodJob {
 		}
 		search = fmt.Sprintf(", and the search of the loss-free rate: about %s in each direction near the link's rate, %s in all", units.FormatDuration(each), units.ByteSize(float64(s.Link)/8*2*each.Seconds()))
 	}
-	assumed := ""
+	volume = fmt.Sprintf("Traffic: about %s of payload%s.", units.ByteSize(m.Volume()), search)
 	if s.Assumed {
-		assumed = " A trial does not look for the knee: the items with several streams have 8 (--streams N says another number)."
+		volume += " A trial does not look for the knee: the items with several streams have 8 (--streams N says another number)."
 	}
-	job := methodJob{
-		kind: "accept", host: a.host, head: head,
-		volume: fmt.Sprintf("Traffic: about %s of payload%s.%s", units.ByteSize(a.method.Volume()), search, assumed),
-		method: a.method, possible: a.method.Possible(), earlier: a.method.Earlier,
-		row: acceptStep, fill: a.fill, final: acceptFinal, extra: a.selfCheck, write: a.write,
-		ownRounds: true,
-		failed:    func(rep *result.Report) bool { return suite.Total(rep) == result.Fail },
-		answered:  func(rep *result.Report) bool { return suite.Total(rep) == result.Pass },
+	if a.linkFrom == suite.LinkInterface {
+		volume += fmt.Sprintf(" The link's speed is that of %s here; what was promised, --link says.", a.way.nic)
 	}
-	if a.o.resume != "" {
-		job.ended = a.save
+	if v := a.way.speed; v > 0 && v < int64(s.Link) {
+		volume += fmt.Sprintf(" %s of this host runs at %s only, less than the link's speed: A0 will not pass.", a.way.nic, units.BitRate(v))
 	}
-	return job
+	if ids, most, needs := m.Cramped(nil); len(ids) > 0 {
+		volume += fmt.Sprintf(" The server takes tests of %s at most (--max-time there): those of %s will be shorter than agreed, and so inconclusive at best; whole ones take %s.", units.FormatDuration(most), strings.Join(ids, ", "), units.FormatDuration(needs))
+	}
+	return head, volume
 }
 
 // fill judges.
-func (a *acceptance) fill(rep *result.Report, history []method.Done) {
+func (a *acceptance) fill(ctx context.Context, rep *result.Report, history []method.Done) {
+	var there []*result.Run
+	for i := range history {
+		if d := &history[i]; d.Run != nil && !suite.Beside(d.Step.Name) {
+			there = append(there, d.Run)
+		}
+	}
+	a.o.keep.setHops(ctx, a.e, there...) // now, since the document's hash is over all of it
 	j := a.judge()
 	for _, d := range history {
 		if d.Step.Name == suite.SelfStep {
@@ -504,11 +546,30 @@ func (a *acceptance) resume() error {
 		return err
 	}
 	if rep.Acceptance.Settings != a.hash {
-		return &UsageError{Msg: fmt.Sprintf("--resume %s: it was measured with other settings (link, suite, host or packet size)", a.o.resume), Hints: []string{"give the words of that time, or another file"}}
+		was := "give the words of that time, or another file"
+		if len(rep.Inputs) > 0 {
+			was = "the words of that time: fullbore accept " + strings.Join(shellWords(rep.Inputs), " ")
+		}
+		return &UsageError{Msg: fmt.Sprintf("--resume %s: it was measured with other settings (link, suite, host or packet size): it is about %s", a.o.resume, about(rep)), Hints: []string{was}}
 	}
 	a.method.Earlier = suite.Kept(suite.History(rep))
 	fmt.Fprintf(a.e.Err, "fullbore: %d steps of %s are kept\n", len(a.method.Earlier), a.o.resume)
 	return nil
+}
+
+// about says what a stored acceptance is about.
+func about(rep *result.Report) string {
+	x := rep.Acceptance
+	text := fmt.Sprintf("a link of %s by %s", units.BitRate(x.Link), x.Suite)
+	if x.Trial {
+		text += ", a trial"
+	}
+	for _, run := range rep.Runs {
+		if run.Test.Target != "" {
+			return text + ", to " + run.Test.Target
+		}
+	}
+	return text
 }
 
 // readAccept reads a document of accept --json; nil for no file.

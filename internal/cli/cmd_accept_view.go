@@ -108,6 +108,7 @@ func acceptFinal(v *stageView, rep *result.Report) {
 		}
 	}
 	section("what could not be seen", rep.Unseen)
+	section("what it holds for", a.Scope)
 	fmt.Fprintf(w, "\nSHA-256 of the document (--json): %s\n", rep.SHA256())
 }
 

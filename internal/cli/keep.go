@@ -40,6 +40,9 @@ type keepOptions struct {
 	headline []result.Value
 
 	flags *pflag.FlagSet // of the command; nil = it was called without
+	// always: the way is looked for even where nothing is stored, and the command itself puts it into its
+	// runs before it prints them.
+	always bool
 
 	id   string              // of the report; made once
 	ways map[string]*wayLook // by host; see look
@@ -146,7 +149,9 @@ func (e *env) keep(ctx context.Context, o *keepOptions, rep *result.Report) erro
 		o.mark(rep)
 		return nil
 	}
-	o.setHops(ctx, e, rep.Runs...)
+	if !o.always {
+		o.setHops(ctx, e, rep.Runs...)
+	}
 	o.mark(rep)
 	return e.keepEntry(ctx, o, store.Of(rep))
 }
@@ -157,7 +162,7 @@ const hopsPatience = 300 * time.Millisecond
 
 // setHops puts the way into runs, if it is known.
 func (o *keepOptions) setHops(ctx context.Context, e *env, runs ...*result.Run) {
-	if o.noStore && o.out == "" || len(runs) == 0 {
+	if o.noStore && o.out == "" && !o.always || len(runs) == 0 {
 		return
 	}
 	host := o.host

@@ -78,7 +78,12 @@ type methodJob struct {
 	host   string // the user's word
 	head   string // first line on the screen: "Sweeping the number of streams to HOST, about 2 min"
 	volume string // how much traffic, a sentence: said before the start and by --dry-run
-	method method.Method
+	// meeting is the first line of a method whose first step moves next to nothing: head and volume are said
+	// when that showed that somebody is there, as met tells them then, from what was done so far. "" = head
+	// and volume are said before anything.
+	meeting string
+	met     func(history []method.Done) (head, volume string)
+	method  method.Method
 	// possible are the steps for --dry-run, in order; which of them are made may depend on what is found.
 	possible []method.Step
 	// times is how often each of them is made; 0 = once.
@@ -162,10 +167,11 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	}
 	view := e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines)
 	view.row = job.row
-	if view.shows {
-		fmt.Fprintf(e.Out, "%s\n", view.paint("1", screen.Clean(job.head)))
-		view.line("", job.volume)
-		fmt.Fprintln(e.Out)
+	announced := job.meeting == "" || len(job.earlier) > 0
+	if announced {
+		view.announce(job.head, job.volume)
+	} else {
+		view.announce(job.meeting, "")
 	}
 	var events result.Sink = view
 	if o.stream {
@@ -189,6 +195,13 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: func(d *method.Done) {
 			view.end(d)
 			made = append(made, *d)
+			if !announced && d.Run != nil && d.Err == nil {
+				announced = true
+				if view.shows {
+					fmt.Fprintln(e.Out)
+				}
+				view.announce(job.met(made))
+			}
 			if job.ended != nil {
 				job.ended(made)
 			}
@@ -220,6 +233,19 @@ func brokeOff(d *method.Done) *result.Error {
 		return d.Run.Err
 	}
 	return d.Err
+}
+
+// announce says what is about to be done, and how much traffic it makes; "" = nothing is said of that.
+func (v *stageView) announce(head, volume string) {
+	if !v.shows {
+		return
+	}
+	fmt.Fprintf(v.e.Out, "%s\n", v.paint("1", screen.Clean(head)))
+	if volume != "" {
+		v.line("", volume)
+	}
+	fmt.Fprintln(v.e.Out)
+	v.table.headed = false
 }
 
 // headline are the figures for the history: the one that --expect means without a word, then the

@@ -22,14 +22,27 @@ func checkReport(file string) error {
 	default:
 		return &UsageError{Msg: fmt.Sprintf("--report %s: it is a page: FILE.html", file), Hints: []string{"for programs there is --json"}}
 	}
-	if st, err := os.Stat(filepath.Dir(file)); err != nil {
-		return usagef("--report: %v", err)
+	return checkTarget("--report", file)
+}
+
+// checkTarget finds out whether a file can be written that an option names: its folder is there and takes new
+// files (a whole file takes the place of one that is there already).
+func checkTarget(flag, file string) error {
+	dir := filepath.Dir(file)
+	if st, err := os.Stat(dir); err != nil {
+		return usagef("%s: %v", flag, err)
 	} else if !st.IsDir() {
-		return usagef("--report %s: %s is no folder", file, filepath.Dir(file))
+		return usagef("%s %s: %s is no folder", flag, file, dir)
 	}
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
-		return usagef("--report %s: it is a folder", file)
+		return usagef("%s %s: it is a folder", flag, file)
 	}
+	probe, err := os.CreateTemp(dir, ".fullbore-*")
+	if err != nil {
+		return usagef("%s %s: nothing can be written to its folder: %v", flag, file, err)
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (o *keepOptions) look(ctx context.Context, e *env, host string, family int)
 	if host == "" || host == "self" || o.ways[host] != nil {
 		return
 	}
-	if _, err := e.historyPath(); (o.noStore || err != nil) && o.out == "" { // nobody keeps what is found
+	if _, err := e.historyPath(); (o.noStore || err != nil) && o.out == "" && !o.always { // nobody keeps what is found
 		return
 	}
 	w := &wayLook{done: make(chan struct{})}

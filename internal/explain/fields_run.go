@@ -46,7 +46,7 @@ var runFields = []Topic{
 	{Word: "name", In: []string{"Tool", "Host", "NIC", "Disk", "NICDelta", "Grade", "EStatsStructure", "EStatsProperty", "Stage", "Value", "Figure", "Finding"}, Text: "Name of the program, host, interface, file, use (voice, video), structure or field that the surrounding object describes."},
 	{Word: "version", In: []string{"Tool", "Wire"}, Text: "Release of the program. Under \"wire\" it is the whole string this end shows to iperf3 peers, for example \"iperf 3.21\"."},
 	{
-		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone", "Check"},
+		Word: "end", In: []string{"Run", "Interval", "Notice", "Event", "Milestone", "Check", "InterfaceTotal"},
 		Text: "Which side the surrounding object belongs to: \"client\" (it opened the control connection) or \"server\". Of a run: the side that recorded it.",
 		Do:   "Times of two ends are on two clocks; compare differences, not readings.",
 	},

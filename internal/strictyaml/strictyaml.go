@@ -14,11 +14,13 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // Reader collects the faults of one file, and where its keys stand.
 type Reader struct {
 	file string
+	fine bool // faults tell the column, too
 	errs []error
 	keys map[string]ast.Node // by path; "" = the whole document
 }
@@ -29,27 +31,54 @@ type Handler func(n ast.Node, path string)
 // New makes a reader; file is what the faults call it.
 func New(file string) *Reader { return &Reader{file: file, keys: map[string]ast.Node{}} }
 
+// Columns makes the faults tell the column, too: "FILE:LINE:COLUMN: PATH: TEXT".
+func (r *Reader) Columns() *Reader {
+	r.fine = true
+	return r
+}
+
 // Beside makes a reader of the same file with no faults yet, to look ahead with.
-func (r *Reader) Beside() *Reader { return New(r.file) }
+func (r *Reader) Beside() *Reader {
+	other := New(r.file)
+	other.fine = r.fine
+	return other
+}
 
 // Fail notes a fault: "FILE:LINE: PATH: TEXT". Without a node there is no line, and without a path none is said.
 func (r *Reader) Fail(n ast.Node, path, format string, args ...any) {
-	where := r.file
-	if line := lineOf(n); line > 0 {
-		where = fmt.Sprintf("%s:%d", r.file, line)
-	}
+	where := r.file + r.place(tokenOf(n))
 	if path != "" {
 		where += ": " + path
 	}
 	r.errs = append(r.errs, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
 }
 
-// lineOf is where a node begins, from 1; 0 = not known.
-func lineOf(n ast.Node) int {
-	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return 0
+// place is ":LINE", or ":LINE:COLUMN", of a token, from 1; "" = not known.
+func (r *Reader) place(t *token.Token) string {
+	switch {
+	case t == nil || t.Position == nil || t.Position.Line <= 0:
+		return ""
+	case r.fine && t.Position.Column > 0:
+		return fmt.Sprintf(":%d:%d", t.Position.Line, t.Position.Column)
 	}
-	return n.GetToken().Position.Line
+	return fmt.Sprintf(":%d", t.Position.Line)
+}
+
+// tokenOf is where a node begins: keys with values where their first key does, not at its colon.
+func tokenOf(n ast.Node) *token.Token {
+	switch m := n.(type) {
+	case nil:
+		return nil
+	case *ast.MappingValueNode:
+		if m.Key != nil {
+			return m.Key.GetToken()
+		}
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return tokenOf(m.Values[0])
+		}
+	}
+	return n.GetToken()
 }
 
 // Add notes faults that were found elsewhere.
@@ -108,7 +137,7 @@ func (r *Reader) Document(text []byte, fields map[string]Handler) {
 func (r *Reader) syntax(err error) error {
 	var e yaml.Error
 	if errors.As(err, &e) && e.GetToken() != nil && e.GetToken().Position != nil {
-		return fmt.Errorf("%s:%d: %s", r.file, e.GetToken().Position.Line, strings.TrimSpace(e.GetMessage()))
+		return fmt.Errorf("%s%s: %s", r.file, r.place(e.GetToken()), strings.TrimSpace(e.GetMessage()))
 	}
 	return fmt.Errorf("%s: %w", r.file, err)
 }

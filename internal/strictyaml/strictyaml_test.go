@@ -56,9 +56,9 @@ func TestRead(t *testing.T) {
 	if !r.Given("sizes[1].size") || r.Given("sizes[2]") || r.Given("server") {
 		t.Error("what is given is not known")
 	}
-	for path, line := range map[string]int{"words": 3, "sizes[0].none": 5, "sizes[1].size": 6, "free.x.y": 7, "none": 1, "": 1} {
-		if got := lineOf(r.At(path)); got != line {
-			t.Errorf("%q stands in line %d, want %d", path, got, line)
+	for path, line := range map[string]string{"words": ":3", "sizes[0].none": ":5", "sizes[1].size": ":6", "free.x.y": ":7", "none": ":1", "": ":1"} {
+		if got := r.place(tokenOf(r.At(path))); got != line {
+			t.Errorf("%q stands in line %s, want %s", path, got, line)
 		}
 	}
 }
@@ -104,6 +104,23 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// With columns a fault stands where the key or value begins that it is about.
+func TestColumns(t *testing.T) {
+	r := New("f").Columns()
+	read(r, "nmae: a\non:   yes\nwords: {a: b}\nsizes:\n  - sise: 1\n  - 7\n")
+	var got []string
+	for _, l := range strings.Split(r.Err().Error(), "\n") {
+		where, _, _ := strings.Cut(l, ": ")
+		got = append(got, where)
+	}
+	if diff := cmp.Diff([]string{"f:1:1", "f:2:7", "f:3:8", "f:5:5", "f:6:5"}, got); diff != "" {
+		t.Errorf("%s\n%v", diff, r.Err())
+	}
+	if b := r.Beside(); !b.fine {
+		t.Error("the reader beside it tells no columns")
 	}
 }
 

@@ -50,10 +50,7 @@ func inFlight(run *result.Run, d result.Direction) float64 {
 		if s.Direction != d {
 			continue
 		}
-		t := s.TCP
-		if run.End != d.Sender() {
-			t = s.RemoteTCP
-		}
+		t := senderTCP(run, s)
 		if t == nil {
 			sum += 4 << 20 // the largest send buffer of a system left alone
 			continue

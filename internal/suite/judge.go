@@ -17,6 +17,9 @@ type Judge struct {
 	Method Method
 	Host   string // as the user typed it, with a port of its own, for commands
 	Again  string // words that fix the suite, for commands: "--suite line.yaml"; "" = link and profile
+	File   string // the suite file that set the demands; "" = they are M-ACCEPT's
+	// LinkFrom is where the link's speed comes from: LinkGiven, LinkSuite, LinkInterface; "" = not known.
+	LinkFrom string
 	// Self is what this machine alone moves, bit/s; nil = not measured.
 	Self *float64
 	// Facts are settings of this host.
@@ -56,6 +59,7 @@ func (j *Judge) Fill(rep *result.Report, history []method.Done) {
 	}
 	rep.Items = append(items, rep.Items...)
 	rep.Acceptance = j.acceptance(rep)
+	j.record(rep.Acceptance)
 	paths, _ := j.searched()
 	rep.Paths = paths.Paths
 	rep.Unseen = unseen(rep.Items)
@@ -173,9 +177,11 @@ func (j *Judge) item(it Item, d result.Direction) result.Item {
 			out.Reasons = append(out.Reasons, c.Text)
 		}
 	}
-	if broke != "" {
-		out.Result = worse(out.Result, result.Inconclusive)
-		out.Reasons = append(out.Reasons, sentence(broke))
+	for _, why := range []string{broke, j.shorter(it, names)} {
+		if why != "" {
+			out.Result = worse(out.Result, result.Inconclusive)
+			out.Reasons = append(out.Reasons, sentence(why))
+		}
 	}
 	return out
 }
@@ -276,6 +282,9 @@ func (j *Judge) doubts(it Item, d result.Direction, names []string, checks []res
 		out = append(out, share)
 	}
 	if held, ok := j.capped(names); ok {
+		out = append(out, held)
+	}
+	if held, ok := j.heldByWindow(it, d, names); ok {
 		out = append(out, held)
 	}
 	for _, c := range checks {
@@ -392,6 +401,8 @@ func (j *Judge) bound(it Item, d result.Direction, dm Demand) (limit float64, ba
 			if w := float64(it.Window) * 8 / rtt * float64(max(it.Streams, 1)); w < ideal {
 				ideal, what = w, "what this window lets through"
 			}
+		} else if w, size, ok := j.ownWindow(it, d); ok && w < ideal {
+			ideal, what = w, fmt.Sprintf("what the receiver's own window of %s lets through", units.ByteSize(size).IEC())
 		}
 		return dm.Bound * ideal, fmt.Sprintf("%s of %s, %s", percent(dm.Bound), what, spell("bit/s", ideal)), true
 	}

@@ -52,6 +52,9 @@ func (j *Judge) lossFree(it Item, d result.Direction, out result.Item) result.It
 		case a.HostLimited > 0 || a.Irregular:
 			c.Bound, c.Basis, c.Result = &limit, basis, result.Inconclusive
 			c.Reason += " Demanded: at least " + spell("bit/s", limit) + "; it is not the link that kept it lower."
+		case a.AtMax || a.Upper > limit:
+			c.Bound, c.Basis, c.Result = &limit, basis, result.Inconclusive
+			c.Reason += " Demanded: at least " + spell("bit/s", limit) + ", which is neither met nor missed: the search does not tell rates so close apart."
 		default:
 			c.Bound, c.Basis, c.Result = &limit, basis, result.Fail
 			c.Reason += " That misses at least " + spell("bit/s", limit) + "."

@@ -45,9 +45,18 @@ func (m Method) Next(history []method.Done) (method.Step, bool) {
 	if hopeless(history) {
 		return method.Step{}, false
 	}
-	if it := m.Suite.find(Precheck); it != nil && !made(all, idleStep) {
-		return m.idle(*it), true
+	if it := m.Suite.find(Precheck); it != nil && !metBefore(all) {
+		return m.idleAgain(*it, all), true
 	}
+	s, more := m.next(all)
+	if !more {
+		return s, false
+	}
+	return m.within(s, all), true
+}
+
+// next is the next step behind the look at the empty path, as long as the suite wants it.
+func (m Method) next(all []method.Done) (method.Step, bool) {
 	if s, more := m.nextMTU(all); more {
 		return s, true
 	}
@@ -56,7 +65,7 @@ func (m Method) Next(history []method.Done) (method.Step, bool) {
 	}
 	m = m.resolved(all)
 	for _, s := range m.steps(all) {
-		if !made(all, s.Name) {
+		if now := m.within(s, all); !madeWhole(all, &now) {
 			return s, true
 		}
 		if again, worth := m.repeat(s, all); worth {
@@ -96,6 +105,9 @@ func (m Method) search(it Item, d result.Direction) method.NDR {
 // hopeless: the first step could not begin, or two in a row did not.
 func hopeless(history []method.Done) bool {
 	n := len(history)
+	if n == 1 && tooLongRefused(&history[0]) {
+		return false
+	}
 	return n == 1 && failed(&history[0]) || n > 1 && failed(&history[n-1]) && failed(&history[n-2])
 }
 
@@ -161,7 +173,7 @@ func (r repeated) settled(all []method.Done, n int) bool {
 }
 
 func throughputIn(all []method.Done, name string, d result.Direction) reading {
-	for i := range all {
+	for i := len(all) - 1; i >= 0; i-- { // what was made again counts
 		if all[i].Step.Name == name && all[i].Run != nil && all[i].Err == nil {
 			return throughput(all[i].Run, d)
 		}
@@ -175,8 +187,12 @@ func (m Method) Steps() (out []method.Step) {
 	if it := m.Suite.find(Precheck); it != nil {
 		out = append(out, m.idle(*it))
 	}
-	m = m.resolved(nil)
-	return slices.Concat(out, m.steps(nil), m.swapSteps())
+	m = m.resolved(m.Earlier)
+	swaps := m.swapSteps()
+	if made(m.Earlier, idleStep) && !extended(m.Earlier) {
+		swaps = nil // the other end cannot
+	}
+	return slices.Concat(out, m.steps(nil), swaps)
 }
 
 // steps are those behind the pre-check and the look for the knee; all says which rounds have settled.
@@ -335,7 +351,9 @@ func (m Method) repeat(s method.Step, all []method.Done) (method.Step, bool) {
 		return s, false
 	}
 	name := s.Name + "-again"
-	if made(all, name) {
+	again := s
+	again.Name = name
+	if again = m.within(again, all); madeWhole(all, &again) {
 		return s, false
 	}
 	for i := range all {
@@ -378,14 +396,16 @@ func (m Method) Ideal() float64 { return bdp.TCP(m.family()).Ideal(m.Suite.Link,
 
 // announced are steps that stand for several in an announcement.
 func (m Method) announced() (out []method.Step) {
-	if it := m.Suite.find(Precheck); it != nil {
+	met := made(m.Earlier, idleStep)
+	_, sizes := m.nextMTU(m.Earlier)
+	if it := m.Suite.find(Precheck); it != nil && (sizes || !met) {
 		out = append(out, method.Step{
 			Title: it.ID + " the path's packet size, both ways", Why: "which sizes pass whole? (towards a fullbore)",
 			Plan: plan.Plan{Duration: 5 * time.Second}, Volume: 200_000,
 		})
 	}
 	it := m.Suite.kneeItem()
-	if it == nil {
+	if _, more := m.nextKnee(m.Earlier); it == nil || !more {
 		return out
 	}
 	for _, d := range it.Directions {
@@ -400,12 +420,22 @@ func (m Method) announced() (out []method.Step) {
 	return out
 }
 
-// Possible are the steps for an announcement, those of the look for the packet size and of that for the
-// knee folded into one each; of rounds that go on until they settle all there can be.
-func (m Method) Possible() []method.Step {
+// Possible are the steps for an announcement that were not made yet, those of the look for the packet size
+// and of that for the knee folded into one each; of rounds that go on until they settle all there can be.
+func (m Method) Possible() (out []method.Step) {
 	steps := m.Steps()
 	at := min(1, len(steps)) // behind the empty path
-	return slices.Insert(steps, at, m.announced()...)
+	for _, s := range slices.Insert(steps, at, m.announced()...) {
+		if s.Name == "" {
+			out = append(out, s)
+			continue
+		}
+		over := s.Name == idleStep && metBefore(m.Earlier)
+		if s = m.within(s, m.Earlier); !over && !madeWhole(m.Earlier, &s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // Length is about how long those take: at least, and where rounds do not settle.

@@ -20,7 +20,7 @@ import (
 func Known(c Class) bool { return slices.Contains(Classes(), c) }
 
 // Parse reads a suite file. class, when it is not "", wins over the file's profile. All faults
-// are reported at once, each with its line.
+// are reported at once, each with its line and column.
 //
 //	name: Line 4711
 //	profile: metro              # lan, metro or wan: what an item does not say
@@ -47,7 +47,7 @@ func Known(c Class) bool { return slices.Contains(Classes(), c) }
 //	    spacing: 1ms
 //	    pdv_p99: "<= 2 ms"
 func Parse(file string, text []byte, class Class) (Suite, error) {
-	r := &reader{strictyaml.New(file)}
+	r := &reader{strictyaml.New(file).Columns()}
 	s := Suite{Name: file, Class: class, Seed: DefaultSeed}
 	var items ast.Node
 	r.Document(text, map[string]handler{
@@ -159,7 +159,7 @@ func (r *reader) itemFields(it *Item) map[string]handler {
 		if ok {
 			return h
 		}
-		return func(n ast.Node, path string) { r.Fail(n, path, "has no meaning for %s", it.Kind) }
+		return func(_ ast.Node, path string) { r.Fail(r.At(path), path, "has no meaning for %s", it.Kind) }
 	}
 	out := map[string]handler{
 		"test": func(ast.Node, string) {},

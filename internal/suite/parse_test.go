@@ -76,12 +76,12 @@ func TestParse(t *testing.T) {
 // Every fault is told, with its line and what would be right.
 func TestParseFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"unknown key", "links: 1G\n", "f.yaml:1: links: unknown key; there are: contract, items, link"},
-		{"twice", "link: 1G\nlink: 2G\n", "f.yaml:2: link: given twice"},
-		{"profile", "profile: moon\n", `f.yaml:1: profile: there are lan, metro and wan, not "moon"`},
-		{"no test", "items:\n  - time: 3s\n", "f.yaml:2: items[0]: says no test"},
+		{"unknown key", "links: 1G\n", "f.yaml:1:1: links: unknown key; there are: contract, items, link"},
+		{"twice", "link: 1G\nlink: 2G\n", "f.yaml:2:1: link: given twice"},
+		{"profile", "profile: moon\n", `f.yaml:1:10: profile: there are lan, metro and wan, not "moon"`},
+		{"no test", "items:\n  - time: 3s\n", "f.yaml:2:5: items[0]: says no test"},
 		{"bad test", "items:\n  - test: ping\n", `there is no test "ping"; there are: precheck, tcp-single`},
-		{"key of another test", "items:\n  - test: tcp-single\n    spacing: 1ms\n", "f.yaml:3: items[0].spacing: has no meaning for tcp-single"},
+		{"key of another test", "items:\n  - test: tcp-single\n    spacing: 1ms\n", "f.yaml:3:5: items[0].spacing: has no meaning for tcp-single"},
 		{"figure of another test", "items:\n  - test: latency\n    loss: \"<= 1 %\"\n", "items[0].loss: has no meaning for latency"},
 		{"wrong way", "items:\n  - test: udp-full\n    loss: \">= 1 %\"\n", "of loss more is worse: write <="},
 		{"no operator", "items:\n  - test: tcp-multi\n    throughput: 940 Mbit/s\n", `write ">= VALUE"`},
@@ -99,7 +99,7 @@ func TestParseFaults(t *testing.T) {
 		{"two documents", "link: 1G\n---\nlink: 2G\n", "want one YAML document, found 2"},
 		{"anchor", "name: &x y\n", "name: want one value"},
 		{"direction", "items:\n  - {test: tcp-multi, directions: [up, up]}\n", "up and down, each once"},
-		{"two at once", "links: 1\nitems:\n  - test: tcp-multi\n    rounds: x\n", "f.yaml:4: items[0].rounds"},
+		{"two at once", "links: 1\nitems:\n  - test: tcp-multi\n    rounds: x\n", "f.yaml:4:13: items[0].rounds"},
 	} {
 		_, err := suite.Parse("f.yaml", []byte(c.text), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

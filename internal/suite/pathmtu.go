@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fullbore-net/fullbore/internal/method"
 	"github.com/fullbore-net/fullbore/internal/units"
@@ -32,12 +33,9 @@ func (m Method) nextMTU(all []method.Done) (method.Step, bool) {
 
 // answersProbes reports that a step found a fullbore at the other end.
 func answersProbes(all []method.Done, name string) bool {
-	for i := range all {
-		if d := &all[i]; d.Step.Name == name {
-			return d.Run != nil && d.Run.Wire != nil && d.Run.Wire.Extension
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(d method.Done) bool {
+		return d.Step.Name == name && d.Run != nil && d.Run.Wire != nil && d.Run.Wire.Extension
+	})
 }
 
 // searched is what single packets showed, and the step that they were sent in.

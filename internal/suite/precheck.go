@@ -39,6 +39,8 @@ func (j *Judge) precheck(it Item) result.Item {
 	out.Checks = append(out.Checks, j.mtus(it)...)
 	out.Checks = append(out.Checks, j.offloads()...)
 	out.Checks = append(out.Checks, j.idleness(), j.clocks(run), j.selfCheck(), peerCheck(run))
+	out.Checks = append(out.Checks, j.lengths()...)
+	out.Checks = append(out.Checks, j.unflagged(out.Flags)...)
 	for _, c := range out.Checks {
 		out.Result = worse(out.Result, c.Result)
 		if c.Result == result.Fail || c.Result == result.Inconclusive {
@@ -63,6 +65,22 @@ func fit(cs []result.Check) string {
 		return "what could be looked at is told below"
 	}
 	return strings.Join(ok, ", ") + " are as they must be"
+}
+
+// unflagged doubts a look at the empty path that has flags (M-ACCEPT: none). That the clocks have no bound in
+// common counts for no item: none rests on a delay of one way.
+func (j *Judge) unflagged(flags []string) (out []result.Check) {
+	for _, f := range flags {
+		if f == conclude.FlagClock {
+			continue
+		}
+		c := result.Check{Check: "flags", Result: result.Inconclusive, Text: fmt.Sprintf("The empty path's run has the validity flag %s (fullbore explain %s).", f, f)}
+		if f == conclude.FlagSteal {
+			c.Text = "On the empty path the hypervisor took processor time from an end: it is no host to measure with."
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // host is what is known of an end, from the run that tells most.
@@ -131,11 +149,7 @@ func (j *Judge) sent(d result.Direction) iter.Seq2[*result.Stream, *result.TCPSu
 			}
 			for i := range done.Run.Streams {
 				s := &done.Run.Streams[i]
-				t := s.TCP
-				if done.Run.End != d.Sender() {
-					t = s.RemoteTCP
-				}
-				if s.Direction == d && t != nil && !yield(s, t) {
+				if t := senderTCP(done.Run, s); s.Direction == d && t != nil && !yield(s, t) {
 					return
 				}
 			}

@@ -194,7 +194,7 @@ func (j *Judge) heldBy(d result.Direction) string {
 	for _, n := range j.names(*it, d) {
 		if run := j.runs[n]; run != nil {
 			if s := run.Sum(d); s != nil && conclude.LimitWord(s.Limit) != "" && s.Limit != "unknown" {
-				return ": it is held by " + conclude.LimitWord(s.Limit)
+				return ": " + conclude.LimitWord(s.Limit)
 			}
 		}
 	}
@@ -399,9 +399,12 @@ func coalesced(run *result.Run) bool {
 }
 
 // Kept are the steps of a history that need not be made again: those that came to their end, and were
-// not cut short by a budget.
+// not cut short by a budget. A server that told of a longest test is met anew: it may take longer ones by now.
 func Kept(history []method.Done) (out []method.Done) {
 	for _, d := range history {
+		if d.Step.Name == idleStep && allowed([]method.Done{d}) > 0 {
+			continue
+		}
 		if d.Run != nil && d.Run.Err == nil && d.Err == nil && (d.Run.Test.ProbeOnly || !method.Cut(d)) {
 			out = append(out, d)
 		}

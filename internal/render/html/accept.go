@@ -23,7 +23,14 @@ type acceptView struct {
 	Third              *thirdView
 	Swapped            []string
 	Document, Settings string // SHA-256
+	ID                 string // of the document
 	Trial              bool
+
+	Plans      []acceptPlan
+	Conditions []tile
+	Rates      []acceptRate
+	Interfaces []acceptInterface
+	Scope      []string
 }
 
 type acceptItem struct {
@@ -53,7 +60,7 @@ func acceptance(rep *result.Report) *acceptView {
 	if a == nil {
 		return nil
 	}
-	v := &acceptView{Findings: cleaned(a.Findings), Settings: clean(a.Settings), Trial: a.Trial, Document: rep.SHA256()}
+	v := &acceptView{Findings: cleaned(a.Findings), Settings: clean(a.Settings), Trial: a.Trial, Document: rep.SHA256(), ID: clean(rep.ID)}
 	for i := range rep.Items {
 		v.Items = append(v.Items, itemOf(rep, &rep.Items[i]))
 		for _, c := range rep.Items[i].Checks {
@@ -65,6 +72,7 @@ func acceptance(rep *result.Report) *acceptView {
 		}
 	}
 	v.Inputs = agreed(rep)
+	v.record(rep)
 	for _, t := range a.Todo {
 		where := clean(t.Where)
 		line := adviceLine{Text: clean(t.Text), Commands: cleaned(t.Commands)}
@@ -100,7 +108,7 @@ func agreed(rep *result.Report) (out []tile) {
 			out = append(out, tile{name, clean(value), note})
 		}
 	}
-	add("link", units.BitRate(a.Link).String(), "as the line counts it, layer 1")
+	add("link", units.BitRate(a.Link).String(), linkNote(a.LinkFrom))
 	if len(rep.Runs) > 0 {
 		add("up", endName(rep, result.Client)+" → "+endName(rep, result.Server), "down is the way back")
 	}
