@@ -247,6 +247,27 @@ func TestOutages(t *testing.T) {
 	}
 }
 
+// TestOutageBehindAStall: payload pauses while the path still answers, as on a host that is held up, and then the
+// path goes: it is asked again, so the outage's end is not taken for that of TCP's wait.
+func TestOutageBehindAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &path{out: [][2]float64{{40.6, 42.5}}, ext: true, bps: func(at float64) float64 {
+			if at >= 40 && at < 40.6 {
+				return 0
+			}
+			return 100e6
+		}}
+		b, _ := playPath(t, p, head(plan.Plan{Direction: plan.Down}, 60))
+		s := b.Result()
+		if len(s.Outages) != 1 {
+			t.Fatalf("%+v", s.Outages)
+		}
+		if o := s.Outages[0]; math.Abs(o.Start-40) > 0.2 || math.Abs(o.Length-2.5) > 0.2 || o.Basis != "reach" || o.Why != "silent" || !o.Restarted {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
 func TestPeerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &path{down: [][2]float64{{30, 36.5}}, bps: steady(1e9), ext: true}

@@ -18,6 +18,7 @@ type reaching struct {
 	tried  int                // without an answer
 	back   float64            // when it answered; 0 = not yet
 	failed bool               // it did not answer at first
+	stood  float64            // since when it has answered, while payload stood still; 0 = it has not
 }
 
 func (r *reaching) reset() {
@@ -123,8 +124,13 @@ func (t *play) lookAtTest(ctx context.Context) {
 	case r.cancel == nil:
 		t.ask(ctx, since)
 	case r.back == 0:
-	case r.failed && now-r.back > cutAfter.Seconds(), now-r.back > cutStanding.Seconds():
+	case r.failed && now-r.back > cutAfter.Seconds(), !r.failed && now-r.stood > cutStanding.Seconds():
 		t.giveUp(x)
+	case !r.failed && now-r.back > t.stall: // it answered; but payload stands still on: does it still answer?
+		stood := r.stood
+		r.cancel()
+		t.ask(ctx, since)
+		t.reach.stood = stood
 	}
 }
 
@@ -167,6 +173,8 @@ func (t *play) ask(ctx context.Context, since float64) {
 		t.reach.back, t.reach.failed = back, tried >= unansweredLeast
 		if t.reach.failed {
 			t.reached(since, back, why)
+		} else if t.reach.stood == 0 {
+			t.reach.stood = back
 		}
 	})
 }
