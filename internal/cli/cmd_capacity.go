@@ -101,10 +101,9 @@ func (e *env) runCapacity(ctx context.Context, o *capacityOptions, host string) 
 	if m.Max > 0 {
 		volume += fmt.Sprintf(" It never goes above %s of payload (%s).", units.BitRate(m.Max), from)
 	}
-	o.maxRate = 0 // the steering keeps to it
 	return e.runMethod(ctx, &o.methodOptions, methodJob{
 		kind: "capacity", host: host, head: fmt.Sprintf("IP-layer capacity to %s, steered by the receiver's feedback", host), volume: volume,
-		method: m, possible: m.Possible(), stops: true,
+		method: m, possible: m.Possible(), stops: true, ownRate: true,
 		fill: func(rep *result.Report, h []method.Done) {
 			fillCapacity(rep, m, h)
 			rep.Next = o.next(host, m, rep)

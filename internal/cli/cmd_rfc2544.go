@@ -126,7 +126,6 @@ func (o *rfc2544Options) method(ctx context.Context, host string) (m method.RFC2
 	if o.maxRate > 0 && o.maxRate < o.link {
 		m.Link = float64(o.maxRate)
 	}
-	o.maxRate = 0 // loads are shares of Link
 	return m, nil
 }
 
@@ -151,7 +150,7 @@ func (e *env) runRFC2544(ctx context.Context, o *rfc2544Options, host string) er
 		kind: "rfc2544", host: host,
 		head:   fmt.Sprintf("RFC 2544 tests to %s, %d frame sizes, link %s (%s)", host, len(m.Sizes), units.BitRate(m.Link), how),
 		volume: fmt.Sprintf("Traffic: up to %s for most of the time. A host is no tester: at small frames its own limits come first, and are named.", units.BitRate(m.Link)),
-		method: m, possible: m.Possible(), stops: true, lasts: o.lasts(m),
+		method: m, possible: m.Possible(), stops: true, ownRate: true, lasts: o.lasts(m),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillRFC2544(rep, m, h)
 			rep.Next = o.next(host, m, rep)

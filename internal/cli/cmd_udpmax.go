@@ -209,7 +209,6 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 	if m.Max > 0 {
 		most = fmt.Sprintf("%s of payload (%s)", units.BitRate(m.Max), from)
 	}
-	o.maxRate = 0 // the search keeps to it; as the engine's bound it would only pace what is below
 	volume := "Traffic: trials of seconds near the path's rate; the first two go at " + most + "."
 	if m.Max > 0 {
 		volume += fmt.Sprintf(" That is %s for those two.", units.ByteSize(int64(2*m.Max/8*preset.Goals[0].Initial.Seconds())))
@@ -217,7 +216,8 @@ func (e *env) runUDPMax(ctx context.Context, o *udpmaxOptions, host string) erro
 	return e.runMethod(ctx, &o.methodOptions, methodJob{
 		kind: "udpmax", host: host,
 		head:   fmt.Sprintf("Highest UDP rate within the loss goal to %s, preset %s: about %s a direction", host, preset.Name, preset.About),
-		volume: volume, method: m, possible: m.Possible(), stops: true,
+		volume: volume, method: m, possible: m.Possible(), stops: true, ownRate: true,
+		lasts: fmt.Sprintf("These come first, in each direction; what follows hangs on what they show. It takes about %s a direction, %s at most.", preset.About, longText(preset.Limit)),
 		fill: func(rep *result.Report, h []method.Done) {
 			fillUDPMax(rep, m, h)
 			rep.Next = o.next(host, m, h)

@@ -123,6 +123,8 @@ type methodJob struct {
 	// lasts says how long all of it takes, a sentence for --dry-run, where possible are only the first steps; "" = they
 	// are all.
 	lasts string
+	// ownRate: the method itself keeps to --max-rate; as the engine's bound it would only pace what is below.
+	ownRate bool
 	// stops: the method ends with a step that broke off, whose error is then the report's.
 	stops bool
 	// extra makes steps after the method's own, against other hosts than its; nil = none. It is not
@@ -183,6 +185,10 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	}
 	r := &runner.Runner{Version: Version, Now: e.Now, Log: e.logger()}
 	made := slices.Clone(job.earlier)
+	maxRate := o.maxRate
+	if job.ownRate {
+		maxRate = 0
+	}
 	outcome := r.Drive(ctx, runner.Drive{
 		Method: job.method, Complete: func(p plan.Plan) plan.Plan {
 			p = o.complete(p)
@@ -191,7 +197,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 			}
 			return p
 		},
-		MaxBytes: o.maxBytes, MaxRate: o.maxRate,
+		MaxBytes: o.maxBytes, MaxRate: maxRate,
 		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: func(d *method.Done) {
 			view.end(d)
 			made = append(made, *d)
