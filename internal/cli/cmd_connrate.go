@@ -181,7 +181,7 @@ func (e *env) runConnRate(ctx context.Context, o *connrateOptions, host string) 
 	rep.Next = o.next(host, a)
 	var broke *result.Error
 	if errors.As(context.Cause(ctx), &broke) {
-		rep.Err = broke
+		rep.Err, rep.Next = broke, nil
 	}
 	return e.closeConnRate(ctx, o, host, rep, wishes)
 }
@@ -326,19 +326,19 @@ func connRow(m *method.ConnRate, s *result.ConnRateStep) string {
 
 // connText is the sentence.
 func connText(a *result.ConnRate) string {
-	what := "connections"
+	what := "connections a second"
 	if a.Exchange {
-		what = "connections with an answer of the program"
+		what = "connections a second, each with an answer of the program,"
 	}
 	switch {
 	case len(a.Steps) == 0:
 		return "Nothing was measured."
 	case a.Reached == nil:
-		return fmt.Sprintf("Not even %.0f %s a second went well: %s.", a.Steps[0].Asked, what, a.Why)
+		return fmt.Sprintf("Not even %.0f %s went well: %s.", a.Steps[0].Asked, what, a.Why)
 	case a.Limit == "":
-		return fmt.Sprintf("%.0f %s a second were opened and none failed; more were not tried.", *a.Reached, what)
+		return fmt.Sprintf("%.0f %s were opened and none failed; more were not tried.", *a.Reached, what)
 	}
-	return fmt.Sprintf("%.0f %s a second were opened without a failure; beyond that: %s.", *a.Reached, what, a.Why)
+	return fmt.Sprintf("%.0f %s were opened without a failure; beyond that: %s.", *a.Reached, what, a.Why)
 }
 
 // synWait is about how long a SYN waits before it is sent again, s (RFC 6298).

@@ -218,7 +218,7 @@ func fillRFC2544(rep *result.Report, m method.RFC2544, history []method.Done) {
 	for _, d := range m.Directions {
 		least, most, n := 1.0, 0.0, 0
 		for _, x := range m.Answer(history) {
-			if x.Direction == d {
+			if x.Direction == d && x.Rate.Lower > 0 {
 				share := x.Throughput / x.Most
 				least, most, n = min(least, share), max(most, share), n+1
 			}
@@ -229,7 +229,7 @@ func fillRFC2544(rep *result.Report, m method.RFC2544, history []method.Done) {
 	}
 	rep.Summary = strings.Join(sentences, " ")
 	if rep.Summary == "" {
-		rep.Summary = "The test ended before a frame size was finished."
+		rep.Summary = "The test ended before a rate was decided for any frame size."
 	}
 	if m.Quick {
 		rep.Notices = append(rep.Notices, result.Notice{
@@ -261,12 +261,18 @@ func sizeFinding(m method.RFC2544, x method.SizeResult) result.Finding {
 	}
 	share := x.Throughput / x.Most
 	add("frame", float64(x.Frame), "bytes")
-	add("throughput_frames", x.Throughput, "frames/s")
-	add("throughput_l1", share*m.Link, "bit/s")
-	add("throughput_share", share, "ratio")
+	text := fmt.Sprintf("%d-byte frames %s: the search ended before a rate was decided.", x.Frame, x.Direction)
+	switch {
+	case x.Rate.Lower > 0:
+		add("throughput_frames", x.Throughput, "frames/s")
+		add("throughput_l1", share*m.Link, "bit/s")
+		add("throughput_share", share, "ratio")
+		text = fmt.Sprintf("%d-byte frames %s: %.0f frames/s without loss, %.3g %% of the link.", x.Frame, x.Direction, x.Throughput, 100*share)
+	case x.Rate.Upper > 0:
+		text = fmt.Sprintf("%d-byte frames %s: no rate was carried without loss, down to %s of payload.", x.Frame, x.Direction, units.BitRate(x.Rate.Upper))
+	}
 	add("maximum_frames", x.Most, "frames/s")
 	own, short := 0.0, false
-	text := fmt.Sprintf("%d-byte frames %s: %.0f frames/s without loss, %.3g %% of the link.", x.Frame, x.Direction, x.Throughput, 100*share)
 	for _, l := range x.Loss {
 		add(fmt.Sprintf("loss_at_%.0f", 100*l.Share), l.Loss, "ratio")
 		own, short = max(own, l.Own), short || l.Short

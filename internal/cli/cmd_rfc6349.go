@@ -109,7 +109,7 @@ func (e *env) runRFC6349(ctx context.Context, o *frameworkOptions, host string) 
 	}
 	failed := false
 	err := e.runMethod(ctx, &o.methodOptions, methodJob{
-		kind: "rfc6349", host: host, method: *f, possible: steps,
+		kind: "rfc6349", host: host, method: *f, possible: steps, stops: true,
 		head:   fmt.Sprintf("TCP throughput to %s by RFC 6349", host),
 		volume: fmt.Sprintf("Traffic: as much as the path carries for %.0f s (%s: %s).", busy, units.BitRate(speed), units.ByteSize(speed/8*busy)),
 		complete: func(p plan.Plan) plan.Plan {

@@ -504,10 +504,10 @@ func finalFindings(v *stageView, rep *result.Report) {
 	for _, f := range rep.Findings {
 		fmt.Fprintf(v.e.Out, "  %s %s\n", f.Name, f.Direction)
 		for _, x := range f.Values {
-			fmt.Fprintf(v.e.Out, "    %s %s\n", screen.Left(strings.ReplaceAll(x.Name, "_", " "), 16), valueText(x))
+			fmt.Fprintf(v.e.Out, "    %s %s\n", screen.Left(strings.ReplaceAll(x.Name, "_", " "), 22), valueText(x))
 		}
 		if len(f.Flags) > 0 {
-			fmt.Fprintf(v.e.Out, "    %s %s\n", screen.Left("flags", 16), strings.Join(f.Flags, ", "))
+			fmt.Fprintf(v.e.Out, "    %s %s\n", screen.Left("flags", 22), strings.Join(f.Flags, ", "))
 		}
 	}
 }
@@ -518,7 +518,7 @@ func valueText(x result.Value) string {
 	case "bit/s":
 		return units.BitRate(x.Value).String()
 	case "s":
-		return fmt.Sprintf("%.4g s", x.Value)
+		return conclude.Time(x.Value)
 	case "ratio":
 		return fmt.Sprintf("%.3g %%", 100*x.Value)
 	case "bytes":

@@ -124,7 +124,7 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 	steps, moves := a.All()
 	failed := false
 	err = e.runMethod(ctx, &o.methodOptions, methodJob{
-		kind: "y1564", host: args[1], method: a, possible: steps,
+		kind: "y1564", host: args[1], method: a, possible: steps, stops: true,
 		head:     fmt.Sprintf("Activation of %d services to %s by Y.1564", len(a.Services), args[1]),
 		volume:   fmt.Sprintf("Traffic: %s in all.", units.ByteSize(moves)),
 		complete: func(p plan.Plan) plan.Plan { return p },

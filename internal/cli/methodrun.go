@@ -224,6 +224,9 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	}
 	addStages(rep, history)
 	job.fill(rep, history)
+	if rep.Err != nil { // that is what is to be mended first
+		rep.Next = nil
+	}
 	o.keep.mark(rep)
 	err = e.closeMethod(o, job, view, rep, wishes)
 	o.keep.host, o.keep.headline = job.host, job.headline(rep)

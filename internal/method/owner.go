@@ -46,3 +46,6 @@ func shortOf(run *result.Run, d result.Direction, bps, share float64) bool {
 	s := run.Sum(d)
 	return s != nil && s.Sender != nil && s.Sender.Rate() < share*bps
 }
+
+// broke reports that a step's own test did not come to its end.
+func broke(d *Done) bool { return d.Run == nil || d.Err != nil || d.Run.Err != nil }

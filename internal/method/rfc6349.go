@@ -60,6 +60,9 @@ func BufferDelay(mean, base float64) float64 { return 100 * (mean - base) / base
 // all. known is false where there is no reference.
 func judgeFramework(t *result.TCPTest, single bool, most float64) (text string, pass, known bool) {
 	ratio := t.Ratio
+	if ratio == nil && t.Ideal != nil {
+		return "not judged: what arrived is not known", false, false
+	}
 	if ratio == nil {
 		return "not judged: the bottleneck's bandwidth is not known", false, false
 	}

@@ -59,6 +59,9 @@ func (f Framework) Next(history []Done) (Step, bool) {
 			},
 		}, true
 	}
+	if last := &history[len(history)-1]; last.Step.Name != "rtt" && broke(last) {
+		return Step{}, false // what keeps one transfer from its end keeps the next
+	}
 	for i, d := range upAndDown {
 		if f.BB[i] > 0 {
 			continue
@@ -269,7 +272,9 @@ func (f Framework) test(a *result.TCPFramework, run *result.Run, name string, d 
 	}
 	var bytes int64
 	if s := run.Sum(d); s != nil {
-		t.Goodput = s.Goodput
+		if t.Goodput = s.Goodput; run.Err != nil && s.Goodput != nil && *s.Goodput == 0 {
+			t.Goodput = nil // cut off in its warm-up
+		}
 		if s.Receiver != nil {
 			bytes, t.Time = s.Receiver.Bytes, s.Receiver.Seconds()
 		}

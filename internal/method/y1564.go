@@ -146,8 +146,20 @@ func Availability(flr []float64) (avail float64, severeSeconds int) {
 	return float64(n) / float64(len(flr)), severeSeconds
 }
 
-// senderShort is how much of its rate a sender may leave away.
-const senderShort = 0.02
+// How much of its rate a sender may leave away: it is steady, what it sends leaves at the rate, and what must arrive is
+// reckoned by what was sent; but a policer is only seen by what is more than it passes.
+const (
+	senderShort   = 0.05
+	policingShort = 0.02
+)
+
+// offeredEnough is the least that is sent of a step's rate for the service, not the host, to be tested.
+func offeredEnough(t *result.ActivateStep) float64 {
+	if t.Step == "policing" {
+		return (1 - policingShort) * t.Offered
+	}
+	return (1 - senderShort) * t.Offered
+}
 
 // activateTolerance is what counts of a received rate may be off by.
 const activateTolerance = 0.005
@@ -177,7 +189,7 @@ func JudgeActivation(t *result.ActivateStep, l ServiceLimits, mef bool) {
 	switch {
 	case t.IR == nil:
 		unknown("the received rate")
-	case t.Sent != nil && *t.Sent < (1-senderShort)*t.Offered && !burstStep(t.Step):
+	case t.Sent != nil && *t.Sent < offeredEnough(t) && !burstStep(t.Step):
 		t.Conformed = result.Inconclusive
 		t.Why = append(t.Why, fmt.Sprintf("the sender sent %.4g Mbit/s of %.4g: the host, not the service, was tested", *t.Sent/1e6, t.Offered/1e6))
 	default:
@@ -225,8 +237,8 @@ func (s Service) testPlan(offered float64, d time.Duration) plan.Plan {
 
 // Next implements Method.
 func (a Activation) Next(history []Done) (Step, bool) {
-	if len(history) > 0 && history[0].Run == nil {
-		return Step{}, false
+	if n := len(history); n > 0 && broke(&history[n-1]) {
+		return Step{}, false // what keeps one test from its end keeps the next
 	}
 	at := 0
 	for _, s := range a.Services {
