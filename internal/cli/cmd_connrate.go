@@ -191,19 +191,20 @@ func (o *connrateOptions) dry(w io.Writer, host string) {
 	m := method.ConnRate{From: o.from, Most: o.most, Refine: o.refine}
 	fmt.Fprintf(w, "Opening connections to %s, %s a step\n\n", screen.Clean(host), units.FormatDuration(o.each))
 	var steps []result.ConnRateStep
-	total := 0.0
+	total, last := 0.0, 0.0
 	for {
 		rate, more := m.Next(steps)
 		n := math.Ceil(rate * o.each.Seconds())
 		if !more || total+n > float64(o.connections) {
 			break
 		}
-		total += n
+		total, last = total+n, n
 		fmt.Fprintf(w, "  %8.0f a second  %8.0f connections\n", rate, n)
 		steps = append(steps, result.ConnRateStep{Asked: rate, Seconds: 1, Tried: int64(math.Ceil(rate)), Opened: int64(math.Ceil(rate)), Rate: rate})
 	}
-	fmt.Fprintf(w, "\nUntil new ones fail, then up to %d steps between; at most %d connections in all, about %s of packets of handshakes.\n",
-		o.refine, o.connections, units.ByteSize(connBytes*float64(o.connections)))
+	total = min(total+float64(o.refine)*last, float64(o.connections))
+	fmt.Fprintf(w, "\nUntil new ones fail, then up to %d steps between; at most %.0f connections in all, about %s of packets of handshakes.\n",
+		o.refine, total, units.ByteSize(connBytes*total))
 }
 
 // connBytes is about what opening and closing a connection takes on the wire, bytes.

@@ -185,6 +185,7 @@ func fillFramework(rep *result.Report) (failed bool) {
 		rep.Summary += fmt.Sprintf(". Bottleneck %s up, %s down (layer 1), round trip %s", units.BitRate(a.BB[0].BPS), units.BitRate(a.BB[1].BPS), conclude.Time(*a.RTT))
 	}
 	rep.Summary += "."
+	rep.Notices = append(rep.Notices, moreThanGiven(a)...)
 	if !a.FullLength {
 		rep.Notices = append(rep.Notices, result.Notice{Code: "short-tests", Level: result.Info, Text: "RFC 6349 wants each transfer to take 30 s at least; these took less"})
 	}
@@ -195,6 +196,35 @@ func fillFramework(rep *result.Report) (failed bool) {
 		})
 	}
 	return failed
+}
+
+// beyondGiven is by how much a transfer may be above the ideal of a bottleneck: edges of a short one.
+const beyondGiven = 1.1
+
+// moreThanGiven says that more went through than the bottleneck that was given lets: it is not this path's.
+func moreThanGiven(a *result.TCPFramework) []result.Notice {
+	var most *result.TCPTest
+	for i := range a.Tests {
+		t := &a.Tests[i]
+		b := a.BB[0]
+		if t.Direction == result.Down {
+			b = a.BB[1]
+		}
+		if b == nil || b.Source != "given" || t.Goodput == nil || t.Ideal == nil || *t.Goodput <= beyondGiven**t.Ideal {
+			continue
+		}
+		if most == nil || *t.Goodput / *t.Ideal > *most.Goodput / *most.Ideal {
+			most = t
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return []result.Notice{{
+		Code: "bottleneck-exceeded", Level: result.Warn,
+		Text: fmt.Sprintf("%s brought %s through a bottleneck that was said to let %s: the path is faster than that, so a test that passed shows that the figure given is reached, and no more",
+			most.Name, units.BitRate(*most.Goodput), units.BitRate(*most.Ideal)),
+	}}
 }
 
 // frameworkTable prints a line for each test.

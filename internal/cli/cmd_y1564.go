@@ -138,6 +138,7 @@ func (e *env) runY1564(ctx context.Context, o *activateOptions, args []string) e
 				}
 			}
 			failed = fillActivation(rep, &a)
+			rep.Notices = append(rep.Notices, ownerNotice(history)...)
 			rep.Next = o.next(args[0], args[1], rep, failed)
 		},
 		final:    func(v *stageView, rep *result.Report) { v.activationTable(rep.Activation) },
