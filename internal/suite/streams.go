@@ -185,6 +185,8 @@ func kneeOf(a method.SweepAnswer) found {
 		return found{streams: int(k.Best), text: fmt.Sprintf("%d, the most that was tried: the rate still grew there (%s)", int(k.Best), rate(k.Best))}
 	case knee <= least:
 		return found{text: fmt.Sprintf("no doubling gains 5 %% (%s with %d, the best)", rate(k.Best), int(k.Best))}
+	case p.HotCore >= kneeFullCore && p.Foreign: // not ours: a note, never the verdict (M-LIMIT)
+		return found{streams: int(knee), text: fmt.Sprintf("%d (%s; the best, with %d, is %s; other programs kept a core full meanwhile, without them it may be another)", int(knee), rate(knee), int(k.Best), rate(k.Best))}
 	case p.HotCore >= kneeFullCore:
 		return found{hosts: true, text: fmt.Sprintf("the knee at %d is not the link's: a core was %.0f %% busy there", int(knee), 100*p.HotCore)}
 	case p.Retransmits > kneeRetransmits:

@@ -82,6 +82,18 @@ func TestKnee(t *testing.T) {
 	}
 }
 
+// A core that others keep full does not make a knee the hosts': it is told, and counts.
+func TestKneeBesideOthers(t *testing.T) {
+	golden := curve(map[int]float64{1: 9.2e6, 2: 17.8e6, 4: 31.0e6, 8: 38.5e6, 16: 40.1e6, 32: 40.0e6, 64: 38.7e6}, 0.99)
+	rep := judged(t, openTrial(), world{rate: 93e6, plant: func(name string, d result.Direction, run *result.Run) {
+		golden(name, d, run)
+		run.Notices = append(run.Notices, result.Notice{Code: "competing-load", Level: result.Warn})
+	}})
+	if a := rep.Acceptance; *a.Parallel != 8 || a.ParallelFrom != "knee" || !strings.Contains(a.Findings[0], "other programs kept a core full meanwhile") {
+		t.Errorf("%d streams by %q: %q", *a.Parallel, a.ParallelFrom, a.Findings[0])
+	}
+}
+
 // Said numbers are taken; a trial does not look, and says so.
 func TestNoKnee(t *testing.T) {
 	looked := func(rep *result.Report) (n int) {
