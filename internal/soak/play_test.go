@@ -268,6 +268,21 @@ func TestOutageBehindAStall(t *testing.T) {
 	})
 }
 
+// Short outages, of which the first to be answered may be the repetition of one of the first questions.
+func TestShortOutages(t *testing.T) {
+	for k := range 13 {
+		length := 1.1 + 0.05*float64(k)
+		synctest.Test(t, func(t *testing.T) {
+			p := &path{out: [][2]float64{{40, 40 + length}}, ext: true, bps: steady(100e6)}
+			b, _ := playPath(t, p, head(plan.Plan{Direction: plan.Down}, 60))
+			s := b.Result()
+			if len(s.Outages) != 1 || math.Abs(s.Outages[0].Start-40) > 0.2 || math.Abs(s.Outages[0].Length-length) > 0.2 {
+				t.Errorf("of %.2f s: %+v", length, s.Outages)
+			}
+		})
+	}
+}
+
 func TestPeerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &path{down: [][2]float64{{30, 36.5}}, bps: steady(1e9), ext: true}

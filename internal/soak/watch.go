@@ -246,7 +246,11 @@ func (t *play) question(ctx context.Context, asked func(unanswered int)) (back f
 			select {
 			case a := <-answers:
 				if a.err == nil {
-					return a.at + repeated(t.now()-a.at), why, a.n, true
+					again := repeated(t.now() - a.at)
+					if again > 0 { // it was the repetition that was answered: what was put meanwhile was not either
+						a.n = n
+					}
+					return a.at + again, why, a.n, true
 				}
 				if errors.Is(a.err, syscall.ECONNREFUSED) {
 					why = "refused"
