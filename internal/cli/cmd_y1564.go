@@ -169,6 +169,7 @@ func (o *activateOptions) fit(ctx context.Context, a *method.Activation, host st
 func (o *activateOptions) next(file, host string, rep *result.Report, failed bool) *result.Step {
 	steps := rep.Activation.Steps
 	dropped := slices.IndexFunc(steps, func(t result.ActivateStep) bool { return t.Dropped != nil && t.Conformed != result.Pass })
+	short := slices.IndexFunc(steps, func(t result.ActivateStep) bool { return method.HostTested(&t) })
 	switch {
 	case len(steps) == 0:
 		return nil
@@ -176,6 +177,8 @@ func (o *activateOptions) next(file, host string, rep *result.Report, failed boo
 		return fitness(steps[dropped].Way.Receiver(), host)
 	case failed:
 		return o.step(host, "what does the path carry without loss, whatever the contract says?", "udpmax", "HOST", "--preset", "quick")
+	case short >= 0:
+		return fitness(steps[short].Way.Sender(), host)
 	case rep.Activation.Basis == "" && !judgedItems(rep):
 		return &result.Step{Command: "fullbore serve", Why: "at " + host + ", in place of the iperf3 there: then delay is known, and several services go at the same time"}
 	case o.quick:

@@ -161,6 +161,11 @@ func offeredEnough(t *result.ActivateStep) float64 {
 	return (1 - senderShort) * t.Offered
 }
 
+// HostTested reports that a step's sender left away so much that it says nothing of the service.
+func HostTested(t *result.ActivateStep) bool {
+	return t.Sent != nil && *t.Sent < offeredEnough(t) && !burstStep(t.Step)
+}
+
 // activateTolerance is what counts of a received rate may be off by.
 const activateTolerance = 0.005
 
@@ -189,7 +194,7 @@ func JudgeActivation(t *result.ActivateStep, l ServiceLimits, mef bool) {
 	switch {
 	case t.IR == nil:
 		unknown("the received rate")
-	case t.Sent != nil && *t.Sent < offeredEnough(t) && !burstStep(t.Step):
+	case HostTested(t):
 		t.Conformed = result.Inconclusive
 		t.Why = append(t.Why, fmt.Sprintf("the sender sent %.4g Mbit/s of %.4g: the host, not the service, was tested", *t.Sent/1e6, t.Offered/1e6))
 	default:

@@ -31,7 +31,7 @@ func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 
 // knee draws the rate over the number of streams.
 func knee(rep *result.Report) *plot {
-	if rep.Sweep != nil { // it has plots of its own
+	if rep.Sweep != nil || len(rep.Findings) > 0 { // they have plots of their own; a search's steps are numbered, too
 		return nil
 	}
 	f := svg.Figure{
@@ -254,7 +254,7 @@ func curve(rep *result.Report) *plot {
 	}
 	switch axis.Label {
 	case "offered bit/s":
-		axis.Label, axis.Unit = "offered", svg.BitRate
+		axis.Label, axis.Unit, axis.Scale = "offered rate", svg.BitRate, svg.Linear
 	case "s":
 		axis.Label, axis.Unit = "time", svg.Seconds
 	case "share of the link":

@@ -167,7 +167,7 @@ func frameworkTables(rep *result.Report) []table {
 	return []table{t}
 }
 
-// activationTables are the steps of Y.1564, a table a phase.
+// activationTables are the steps of Y.1564, a table a phase; why one did not pass stands with the services above.
 func activationTables(rep *result.Report) (out []table) {
 	a := rep.Activation
 	if a == nil {
@@ -179,7 +179,7 @@ func activationTables(rep *result.Report) (out []table) {
 	}
 	heads := map[int]string{1: "Phase 1: each service alone", 2: "Phase 2: all services together"}
 	for phase := 1; phase <= 2; phase++ {
-		t := table{ID: fmt.Sprintf("phase-%d", phase), Heading: heads[phase], Head: []string{"service, step, way", "offered", "received", "FLR", "FTD", varies, "availability", "result", "why"}}
+		t := table{ID: fmt.Sprintf("phase-%d", phase), Heading: heads[phase], Head: []string{"service, step, way", "offered", "received", "FLR", "FTD", varies, "availability", "result"}}
 		for i := range a.Steps {
 			s := &a.Steps[i]
 			if s.Phase != phase {
@@ -191,7 +191,7 @@ func activationTables(rep *result.Report) (out []table) {
 			}
 			t.Rows = append(t.Rows, []string{
 				clean(fmt.Sprintf("%s %s %s", s.Service, s.Step, s.Way)), svg.BitRate.Format(s.Offered), rateOr(s.IR), percent(s.FLR, "%.3g %%"), timeOr(s.FTD), timeOr(v),
-				percent(s.Avail, "%.4g %%"), clean(s.Conformed), orDash(strings.Join(cleaned(s.Why), "; ")),
+				percent(s.Avail, "%.4g %%"), clean(s.Conformed),
 			})
 		}
 		if len(t.Rows) > 0 {

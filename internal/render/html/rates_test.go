@@ -30,6 +30,11 @@ func TestRatesPage(t *testing.T) {
 			found.Curve = append(found.Curve, result.Point{X: float64(k+1) * 1e6, Y: float64(k+1) * 9e5, Label: "offered bit/s, " + d})
 		}
 	}
+	goodput := 4e7
+	for i := range 2 { // steps are numbered as those of a diagnosis are by streams: no knee follows
+		found.Runs = append(found.Runs, &result.Run{Test: result.Test{Transport: "udp", Streams: 1 + i}, Sums: []result.Sum{{Direction: result.Up, Goodput: &goodput}}})
+		found.Stages = append(found.Stages, result.Stage{Name: []string{"up-0", "up-1"}[i], Title: "UDP up", Run: &i})
+	}
 	frames := base("rfc2544")
 	frames.Findings = []result.Finding{{Name: "frame-1518", Direction: "up", Values: []result.Value{v("throughput_frames", 81274.4, "frames/s"), v("burst_mean", 257.5, "frames")}}}
 	tcp := base("rfc6349")
@@ -39,6 +44,7 @@ func TestRatesPage(t *testing.T) {
 		Tests: []result.TCPTest{{Name: "single-up", Connections: 1, Goodput: f(400e6), Ideal: f(941e6), Reference: f(500e6), Ratio: f(2.35), Efficiency: f(99.5), BufferDelay: f(12)}},
 	}
 	services := base("y1564")
+	services.Items = []result.Item{{ID: "voice", Result: result.Fail, Reasons: []string{"together, up: too <late>"}}}
 	services.Activation = &result.Activation{Basis: "one-way", Floor: f(5e-5), Steps: []result.ActivateStep{
 		{Phase: 1, Service: "voice", Step: "cir-25", Way: result.Up, Offered: 5e5, IR: f(5e5), FLR: f(0), FTD: f(.01), FDV: f(.001), Conformed: result.Pass},
 		{Phase: 2, Service: "voice", Step: "together", Way: result.Up, Offered: 2e6, Avail: f(0.9), Conformed: result.Fail, Why: []string{"too <late>"}},
@@ -54,6 +60,9 @@ func TestRatesPage(t *testing.T) {
 	} {
 		s := page(t, c.rep)
 		sound(t, c.rep.Kind, s)
+		if strings.Contains(s, "where is the knee") {
+			t.Errorf("%s: a knee is looked for where streams were not varied", c.rep.Kind)
+		}
 		for _, want := range append(c.want, "<code class=\"cmd\">fullbore diagnose host</code>", "what loses &lt;datagrams&gt;?") {
 			if !strings.Contains(s, want) {
 				t.Errorf("%s: no %q on the page", c.rep.Kind, want)
