@@ -452,7 +452,7 @@ func titleCase(s string) string {
 
 // rateNotices are what is to be known beside an answer.
 func rateNotices(d method.NDRAnswer) (out []result.Notice) {
-	if d.ByTCP {
+	if d.ByTCP && d.Max > 0 {
 		out = append(out, result.Notice{
 			Code: "max-load", End: result.Client, Level: result.Info,
 			Text: fmt.Sprintf("%s: the link's speed is not known, so what TCP reached, %s, was the greatest rate tried; --max-rate names another", d.Direction, units.BitRate(d.Max)),
