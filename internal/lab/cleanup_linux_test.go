@@ -8,6 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
 )
@@ -17,6 +20,7 @@ import (
 func TestKilledLab(t *testing.T) {
 	needNamespaces(t)
 	victim := exec.Command(options(t).Fullbore, "victim")
+	victim.Stderr = os.Stderr // and its link's
 	out, err := victim.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -29,27 +33,49 @@ func TestKilledLab(t *testing.T) {
 	if _, err := fmt.Fscan(out, &program, &near, &far); err != nil {
 		t.Fatal(err)
 	}
-	process := linkProcess(t, victim.Process.Pid)
+	// Taken while they are there for sure.
+	theProgram, theLink := handle(t, program), handle(t, linkProcess(t, victim.Process.Pid))
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = victim.Wait() // "signal: killed"
-	for _, pid := range []int{program, process} {
-		for {
-			// Gone, or a zombie that nobody has waited for yet.
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil || strings.Contains(string(stat), ") Z ") {
-				break
-			}
-			if err := testContext(t).Err(); err != nil {
-				t.Fatalf("process %d lives on: %s", pid, stat)
-			}
+	for what, h := range map[string]int{"program": theProgram, "link": theLink} {
+		if !ends(t, h) {
+			// Its stacks, on standard error, say what it is at.
+			_ = unix.PidfdSendSignal(h, unix.SIGQUIT, nil, 0)
+			t.Fatalf("the %s lives on", what)
 		}
 	}
 	network(t)(lab.NewPair("cubic"))
 	for _, name := range []string{near, far} {
 		if _, err := os.Stat("/run/netns/" + name); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+}
+
+// handle returns a descriptor of a process, which stays that one's when the pid is another's.
+func handle(t *testing.T, pid int) (pidfd int) {
+	t.Helper()
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(pidfd) })
+	return pidfd
+}
+
+// ends waits for a process's end, and not for whoever has to wait for it. false: it did not.
+func ends(t *testing.T, pidfd int) bool {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(max(0, time.Until(deadline).Milliseconds())))
+		if err != nil && err != unix.EINTR { // the runtime's own signals
+			t.Fatal(err)
+		}
+		if n > 0 || time.Now().After(deadline) {
+			return n > 0
 		}
 	}
 }
@@ -99,15 +125,10 @@ func TestCleanUp(t *testing.T) {
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)
 	}
-	inside := func() bool {
+	until(t, "a program is in it", func() bool {
 		out, err := exec.Command("ip", "netns", "pids", stale).Output()
 		return err == nil && strings.TrimSpace(string(out)) != ""
-	}
-	for !inside() {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	network(t)(lab.NewPair("cubic"))
 	if _, err := os.Stat("/run/netns/" + stale); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the stale namespace is still there: %v", err)

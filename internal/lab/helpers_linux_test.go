@@ -51,16 +51,34 @@ func linkCommand(t *testing.T) []string {
 	return lab.LinkCommand(exe)
 }
 
-// testContext ends with the test's time limit, so that a hanging child shows where.
+// patience is how long anything is waited for: no test takes a quarter of it on a busy machine,
+// and one that hangs must not use up the time of those behind it.
+const patience = 3 * time.Minute
+
+// testContext ends when something hangs, and before the time limit of all tests, so that a
+// hanging child shows where. It is kept until the test's end: ask for one before a loop, not in it.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx := t.Context()
-	if limit, ok := t.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, limit.Add(-5*time.Second))
-		t.Cleanup(cancel)
+	limit := time.Now().Add(patience)
+	if all, ok := t.Deadline(); ok && all.Add(-5*time.Second).Before(limit) {
+		limit = all.Add(-5 * time.Second)
 	}
+	ctx, cancel := context.WithDeadline(t.Context(), limit)
+	t.Cleanup(cancel)
 	return ctx
+}
+
+// until polls a condition of which nobody tells.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // must fails the test unless a program ended with 0.
@@ -130,15 +148,14 @@ func sendNumbered(t *testing.T, n *lab.Network, packets, size int) map[int]bool 
 		}
 	}
 	// All have been sent; all that will arrive has when the link holds none.
-	for {
+	until(t, "the link has passed on what was sent", func() bool {
 		rep, err := n.Link.Report()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := rep.Directions[0]; d.Link.In.Packets >= int64(packets) && d.Held.Packets == 0 {
-			break
-		}
-	}
+		d := rep.Directions[0]
+		return d.Link.In.Packets >= int64(packets) && d.Held.Packets == 0
+	})
 	raw, err := far.SyscallConn()
 	if err != nil {
 		t.Fatal(err)

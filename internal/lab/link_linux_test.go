@@ -82,19 +82,18 @@ func TestUnasked(t *testing.T) {
 	if err := syscall.Kill(process, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		rep, err := n.Link.Report()
-		if err != nil {
+	var rep *lab.LinkReport
+	until(t, "every packet has arrived or is known to be dropped", func() bool {
+		var err error
+		if rep, err = n.Link.Report(); err != nil {
 			t.Fatal(err)
 		}
 		up := rep.Directions[0]
-		if up.Held.Packets > 0 || up.Out.Packets+rep.Unasked[0] < packets {
-			continue
-		}
-		if up.Out.Packets+rep.Unasked[0] != packets || rep.Unasked[0] < 1000 || up.Unstamped != 0 || rep.Unasked[1] != 0 {
-			t.Errorf("%d arrived, %d dropped unasked, %d unstamped of %d", up.Out.Packets, rep.Unasked[0], up.Unstamped, packets)
-		}
-		return
+		return up.Held.Packets == 0 && up.Out.Packets+rep.Unasked[0] >= packets
+	})
+	up := rep.Directions[0]
+	if up.Out.Packets+rep.Unasked[0] != packets || rep.Unasked[0] < 1000 || up.Unstamped != 0 || rep.Unasked[1] != 0 {
+		t.Errorf("%d arrived, %d dropped unasked, %d unstamped of %d", up.Out.Packets, rep.Unasked[0], up.Unstamped, packets)
 	}
 }
 

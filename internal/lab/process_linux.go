@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/vishvananda/netns"
@@ -86,7 +88,7 @@ func (ns *Namespace) start(c Command, group *cgroup) (*Process, error) {
 			err = group.join()
 		}
 		if err == nil {
-			err = p.cmd.Start()
+			err = reachable(p.cmd.Start)
 		}
 		started <- err
 		if err == nil {
@@ -98,6 +100,28 @@ func (ns *Namespace) start(c Command, group *cgroup) (*Process, error) {
 		return nil, fmt.Errorf("lab: %s: start %s: %w", ns.Role, c.Args[0], err)
 	}
 	return p, nil
+}
+
+// starting guards the signals' dispositions, which are the whole process's.
+var starting sync.Mutex
+
+// reachable calls start so that SIGINT and SIGHUP end the program that it starts unless that
+// one wills otherwise, as at a terminal. A shell without job control has what it runs in the
+// background ignore SIGINT, and nohup(1) SIGHUP; what is ignored stays so in every program
+// that is started from there, and a shell cannot even trap it (POSIX, 2.11 Signals and Error
+// Handling). What is caught does not: so it is, for as long as the start takes. This process goes on
+// ignoring what it ignored.
+func reachable(start func() error) error {
+	starting.Lock()
+	defer starting.Unlock()
+	caught := make(chan os.Signal, 1) // that nobody reads: what comes meanwhile is ignored, too
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+			defer signal.Ignore(s) // which also ends the catching
+		}
+	}
+	return start()
 }
 
 // output returns where a stream goes and, if it is captured, the file to read it from:

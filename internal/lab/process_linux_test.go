@@ -4,15 +4,58 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fullbore-net/fullbore/internal/lab"
 )
+
+// signalled: a program's output can be read while it runs; signals reach it.
+func signalled(t *testing.T, n *lab.Network, s os.Signal) {
+	t.Helper()
+	p, err := n.Far.Start(lab.Command{
+		Args: []string{"sh", "-c", `trap 'echo got it; exit 7' INT HUP; echo "$WORD"; while :; do sleep 0.01; done`},
+		Env:  []string{"WORD=ready"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the program speaks", func() bool { return p.Stdout() == "ready\n" })
+	if err := p.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	limit, cancel := context.WithTimeout(testContext(t), 30*time.Second)
+	defer cancel()
+	if code, err := p.Wait(limit); code != 7 || err != nil || p.Stdout() != "ready\ngot it\n" {
+		t.Errorf("%v: code %d, %v, output %q", s, code, err, p.Stdout())
+	}
+}
+
+// TestIgnoredSignals: in a lab that was started with signals ignored (in the background of a
+// script, by nohup) programs are reached by them as in any other; the lab itself is not.
+func TestIgnoredSignals(t *testing.T) {
+	needNamespaces(t)
+	n := network(t)(lab.NewPair("cubic"))
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		signal.Ignore(s)
+		t.Cleanup(func() { signal.Reset(s) })
+		for range 2 { // the first start must not change what holds for the second
+			signalled(t, n, s)
+			if !signal.Ignored(s) {
+				t.Errorf("%v is no longer ignored here", s)
+			}
+		}
+		if err := syscall.Kill(os.Getpid(), s); err != nil { // it would end this test
+			t.Error(err)
+		}
+	}
+}
 
 func TestProcesses(t *testing.T) {
 	needNamespaces(t)
@@ -45,26 +88,8 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("this process's hosts file: %q, %v", b, err)
 	}
 
-	// A program's output can be read while it runs; signals reach it.
-	p, err := n.Far.Start(lab.Command{
-		Args: []string{"sh", "-c", `trap 'echo got it; exit 7' INT; echo "$WORD"; while :; do sleep 0.01; done`},
-		Env:  []string{"WORD=ready"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for p.Stdout() != "ready\n" {
-		if err := ctx.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := p.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := p.Wait(ctx); code != 7 || err != nil || p.Stdout() != "ready\ngot it\n" {
-		t.Errorf("code %d, %v, output %q", code, err, p.Stdout())
-	}
-	p, err = n.Far.Start(lab.Command{Args: []string{"sleep", "600"}})
+	signalled(t, n, os.Interrupt)
+	p, err := n.Far.Start(lab.Command{Args: []string{"sleep", "600"}})
 	if err != nil {
 		t.Fatal(err)
 	}
