@@ -20,6 +20,10 @@ const sameSignal = 500 * time.Millisecond
 // process at once. stop gives the signals back. Outside a whole process (tests) no
 // signal is touched.
 //
+// A SIGHUP that was ignored when the process began stays so: nohup(1) was asked for, and a test
+// of days must outlive the terminal that began it. SIGINT is heard all the same, as iperf3 does: a
+// script has what it runs in the background ignore it, and ends it by kill -INT.
+//
 // Its goroutine ends when stop is called.
 func (e *env) interruptible(ctx context.Context) (context.Context, func()) {
 	return e.interruptibleAs(ctx, exitInterrupted)
@@ -38,7 +42,10 @@ func (e *env) interruptibleAs(ctx context.Context, code int) (context.Context, f
 		return ctx, func() { cancel(nil) }
 	}
 	ch := make(chan os.Signal, 2)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(ch, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		var first time.Time

@@ -200,33 +200,69 @@ func TestInterruptedClient(t *testing.T) {
 		{syscall.SIGINT, nil},
 		{syscall.SIGTERM, []string{"-R"}},
 	} {
-		b := pair(t)
-		srv := b.serve()
-		p := b.start(b.net.Near, append([]string{"-c", b.addr, "-p", port, "-b", "2M", "-t", "30"}, c.args...)...)
-		begin := time.Now()
-		b.until("2.3 s have passed", func() bool { return time.Since(begin) > 2300*time.Millisecond && srvRows(srv) >= 2 || ended(p) })
-		b.check(p.Signal(c.sig))
-		code, err := p.Wait(b.ctx(15 * time.Second))
+		t.Run(fmt.Sprint(c.sig, c.args), func(t *testing.T) {
+			t.Parallel()
+			b := pair(t)
+			srv := b.serve()
+			p := b.start(b.net.Near, append([]string{"-c", b.addr, "-p", port, "-b", "2M", "-t", "30"}, c.args...)...)
+			begin := time.Now()
+			b.until("2.3 s have passed", func() bool { return time.Since(begin) > 2300*time.Millisecond && srvRows(srv) >= 2 || ended(p) })
+			b.check(p.Signal(c.sig))
+			code, err := p.Wait(b.ctx(15 * time.Second))
+			b.check(err)
+			if code != 0 { // as iperf3 since 3.19
+				t.Errorf("%v %v: exit %d", c.sig, c.args, code)
+			}
+			if slices.Contains(c.args, "-J") {
+				d := b.parse(p.Stdout())
+				b.says(d.at("error").(string), "interrupt")
+				if len(d.list("intervals")) < 2 {
+					t.Errorf("%v %v: %d intervals", c.sig, c.args, len(d.list("intervals")))
+				}
+				d.addUp(fmt.Sprint(c.sig, c.args), "bytes")
+				if p.Stderr() != "" {
+					t.Errorf("%v %v: stderr says %q", c.sig, c.args, p.Stderr())
+				}
+			} else {
+				b.says(p.Stderr(), "iperf3: interrupt - the client has terminated by signal")
+				b.says(p.Stdout(), "0.00-1.0", "0.00-2.")
+			}
+			b.promptly(time.Second)
+			b.says(srv.Stderr(), "the client has terminated")
+		})
+	}
+}
+
+// F43: what was started by nohup, or in the background of a script, outlives its terminal, and can
+// be interrupted all the same.
+func TestHangupIgnored(t *testing.T) {
+	t.Parallel()
+	b := pair(t)
+	nohup := func(ns *lab.Namespace, args ...string) *lab.Process {
+		return b.startCmd(ns, lab.Command{Args: append([]string{"sh", "-c", `trap "" HUP INT; exec "$@"`, "sh", program}, args...)})
+	}
+	srv := nohup(b.net.Far, "iperf3", "-s", "-p", port)
+	b.until("the server listens", func() bool { return b.listening() || ended(srv) })
+	client := nohup(b.net.Near, "test", b.addr, "-p", port, "--no-store", "--up", "-b", "1M", "-t", "60")
+	rows := func(n int) func() bool {
+		return func() bool { return srvRows(srv) >= n || ended(srv) || ended(client) }
+	}
+	b.until("the test runs", rows(1))
+	for _, p := range []*lab.Process{client, srv} {
+		b.check(p.Signal(syscall.SIGHUP))
+	}
+	b.until("it goes on", rows(4))
+	for _, c := range []struct {
+		who  string
+		p    *lab.Process
+		exit int
+	}{{"client", client, 130}, {"server", srv, 0}} {
+		b.check(c.p.Signal(os.Interrupt))
+		code, err := c.p.Wait(b.ctx(15 * time.Second))
 		b.check(err)
-		if code != 0 { // as iperf3 since 3.19
-			t.Errorf("%v %v: exit %d", c.sig, c.args, code)
+		if code != c.exit || !strings.Contains(c.p.Stderr(), "Interrupt(2)") {
+			t.Errorf("the %s: exit %d, %s", c.who, code, c.p.Stderr())
 		}
-		if slices.Contains(c.args, "-J") {
-			d := b.parse(p.Stdout())
-			b.says(d.at("error").(string), "interrupt")
-			if len(d.list("intervals")) < 2 {
-				t.Errorf("%v %v: %d intervals", c.sig, c.args, len(d.list("intervals")))
-			}
-			d.addUp(fmt.Sprint(c.sig, c.args), "bytes")
-			if p.Stderr() != "" {
-				t.Errorf("%v %v: stderr says %q", c.sig, c.args, p.Stderr())
-			}
-		} else {
-			b.says(p.Stderr(), "iperf3: interrupt - the client has terminated by signal")
-			b.says(p.Stdout(), "0.00-1.0", "0.00-2.")
-		}
-		b.promptly(time.Second)
-		b.says(srv.Stderr(), "the client has terminated")
 	}
 }
 
