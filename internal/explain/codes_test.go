@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,9 +19,18 @@ type source struct {
 	consts map[string]string
 }
 
-// sources parses every program file of the module but this package's.
+// sources are all of the module but this package's. Nobody changes them.
 func sources(t *testing.T) map[string]*source {
 	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parsed parses every program file, once.
+var parsed = sync.OnceValues(func() (map[string]*source, error) {
 	const root = "../.."
 	out := map[string]*source{}
 	fset := token.NewFileSet()
@@ -53,14 +63,11 @@ func sources(t *testing.T) map[string]*source {
 		out[dir].files = append(out[dir].files, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, s := range out {
 		s.collect()
 	}
-	return out
-}
+	return out, err
+})
 
 func (s *source) collect() {
 	for _, f := range s.files {
