@@ -39,65 +39,9 @@ func compare(rep *result.Report) *hostTable {
 			}
 		}
 	}
-	add := func(name string, of func(*result.Host) string) {
-		var v [2]string
-		for i, h := range hosts {
-			if h != nil {
-				v[i] = clean(of(h))
-			}
-		}
-		t.row(name, v[0], v[1])
+	for _, f := range hostFacts {
+		t.row(f.name, clean(f.value(hosts[0])), clean(f.value(hosts[1])))
 	}
-	add("name", func(h *result.Host) string { return h.Name })
-	if t.Rows != nil {
-		t.Rows[0].Differs = false // names do
-	}
-	add("program", func(h *result.Host) string {
-		if h.Tool == nil {
-			return ""
-		}
-		return strings.TrimSpace(h.Tool.Name + " " + h.Tool.Version)
-	})
-	add("system", func(h *result.Host) string { return strings.TrimSpace(h.OS + " " + h.Release) })
-	add("processor", func(h *result.Host) string { return h.CPUModel })
-	add("cores", func(h *result.Host) string { return count(h.Cores) })
-	add("clock rate", func(h *result.Host) string {
-		if h.MHz == nil {
-			return ""
-		}
-		return fmt.Sprintf("%d MHz", *h.MHz)
-	})
-	add("memory", func(h *result.Host) string {
-		if h.Memory == nil {
-			return ""
-		}
-		return units.ByteSize(*h.Memory).IEC()
-	})
-	add("virtual machine", func(h *result.Host) string { return h.Virtual })
-	add("clock source", func(h *result.Host) string { return h.Clock })
-	nic := func(name string, of func(*result.NIC) string) {
-		add(name, func(h *result.Host) string {
-			if h.NIC == nil {
-				return ""
-			}
-			return of(h.NIC)
-		})
-	}
-	nic("interface", func(n *result.NIC) string { return strings.TrimSpace(n.Name + " " + n.Model) })
-	nic("driver", func(n *result.NIC) string { return strings.TrimSpace(n.Driver + " " + n.Firmware) })
-	nic("link speed", func(n *result.NIC) string {
-		if n.SpeedBPS == nil {
-			return "does not tell"
-		}
-		return strings.TrimSpace(svg.BitRate.Format(float64(*n.SpeedBPS)) + " " + n.Duplex)
-	})
-	nic("MTU", func(n *result.NIC) string { return count(n.MTU) })
-	nic("queues", func(n *result.NIC) string {
-		if n.Queues == nil {
-			return ""
-		}
-		return count(*n.Queues)
-	})
 	t.row("congestion control used", clean(control[0]), clean(control[1]))
 	facts := rep.Facts
 	if facts == nil && rep.Acceptance != nil {
@@ -120,7 +64,76 @@ func (t *hostTable) row(name, client, server string) {
 	if client == "" && server == "" {
 		return
 	}
-	t.Rows = append(t.Rows, hostRow{name, client, server, client != "" && server != "" && client != server && name != "interface"})
+	differs := client != "" && server != "" && client != server && !ownNames[name]
+	t.Rows = append(t.Rows, hostRow{name, client, server, differs})
+}
+
+// ownNames are facts of which each end has its own: that they differ says nothing.
+var ownNames = map[string]bool{"name": true, "interface": true}
+
+// hostFact is something that an end tells of itself. of is asked of known hosts only.
+type hostFact struct {
+	name string
+	of   func(*result.Host) string
+}
+
+func (f hostFact) value(h *result.Host) string {
+	if h == nil {
+		return ""
+	}
+	return f.of(h)
+}
+
+// ofNIC is a fact of the interface towards the other end.
+func ofNIC(of func(*result.NIC) string) func(*result.Host) string {
+	return func(h *result.Host) string {
+		if h.NIC == nil {
+			return ""
+		}
+		return of(h.NIC)
+	}
+}
+
+var hostFacts = []hostFact{
+	{"name", func(h *result.Host) string { return h.Name }},
+	{"program", func(h *result.Host) string {
+		if h.Tool == nil {
+			return ""
+		}
+		return strings.TrimSpace(h.Tool.Name + " " + h.Tool.Version)
+	}},
+	{"system", func(h *result.Host) string { return strings.TrimSpace(h.OS + " " + h.Release) }},
+	{"processor", func(h *result.Host) string { return h.CPUModel }},
+	{"cores", func(h *result.Host) string { return count(h.Cores) }},
+	{"clock rate", func(h *result.Host) string {
+		if h.MHz == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d MHz", *h.MHz)
+	}},
+	{"memory", func(h *result.Host) string {
+		if h.Memory == nil {
+			return ""
+		}
+		return units.ByteSize(*h.Memory).IEC()
+	}},
+	{"virtual machine", func(h *result.Host) string { return h.Virtual }},
+	{"clock source", func(h *result.Host) string { return h.Clock }},
+	{"interface", ofNIC(func(n *result.NIC) string { return strings.TrimSpace(n.Name + " " + n.Model) })},
+	{"driver", ofNIC(func(n *result.NIC) string { return strings.TrimSpace(n.Driver + " " + n.Firmware) })},
+	{"link speed", ofNIC(func(n *result.NIC) string {
+		if n.SpeedBPS == nil {
+			return "does not tell"
+		}
+		return strings.TrimSpace(svg.BitRate.Format(float64(*n.SpeedBPS)) + " " + n.Duplex)
+	})},
+	{"MTU", ofNIC(func(n *result.NIC) string { return count(n.MTU) })},
+	{"queues", ofNIC(func(n *result.NIC) string {
+		if n.Queues == nil {
+			return ""
+		}
+		return count(*n.Queues)
+	})},
 }
 
 func count(n int) string {
