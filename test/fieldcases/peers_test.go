@@ -4,6 +4,7 @@ package fieldcases
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"regexp"
@@ -244,7 +245,7 @@ func (d doc) zeros() (n int) {
 // F29: the link is cut in mid-test, for good or for two seconds.
 func TestLinkCut(t *testing.T) {
 	t.Parallel()
-	cut := func(seconds string, args ...string) (*bench, *lab.Process, *lab.Process) {
+	cut := func(t *testing.T, seconds string, args ...string) (*bench, *lab.Process, *lab.Process) {
 		b := pair(t)
 		srv := b.serve()
 		p := b.start(b.net.Near, append(args, "-c", b.addr, "-p", port, "-b", "2M", "-t", seconds, "-J")...)
@@ -254,47 +255,53 @@ func TestLinkCut(t *testing.T) {
 		return b, p, srv
 	}
 	for _, args := range [][]string{nil, {"-R"}} {
-		begin := time.Now()
-		b, p, _ := cut("4", args...)
-		code, err := p.Wait(b.ctx(40 * time.Second))
-		b.check(err)
-		if took := time.Since(begin); took > 15*time.Second { // 4 + 10, and the start
-			t.Errorf("%v: cut for good: ended after %v", args, took)
-		}
-		d := b.parse(p.Stdout())
-		if code == 0 || !d.has("error") {
-			t.Errorf("%v: cut for good: exit %d, error %v", args, code, d.v["error"])
-		}
-		if n := len(d.list("intervals")); n < 4 || d.num("intervals."+itoa(n-1)+".sum.bytes") != 0 || d.num("intervals.0.sum.bytes") == 0 {
-			t.Errorf("%v: cut for good: %d intervals kept, %d of them zero", args, n, d.zeros())
-		}
+		t.Run(fmt.Sprint("for good", args), func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			b, p, _ := cut(t, "4", args...)
+			code, err := p.Wait(b.ctx(40 * time.Second))
+			b.check(err)
+			if took := time.Since(begin); took > 15*time.Second { // 4 + 10, and the start
+				t.Errorf("%v: cut for good: ended after %v", args, took)
+			}
+			d := b.parse(p.Stdout())
+			if code == 0 || !d.has("error") {
+				t.Errorf("%v: cut for good: exit %d, error %v", args, code, d.v["error"])
+			}
+			if n := len(d.list("intervals")); n < 4 || d.num("intervals."+itoa(n-1)+".sum.bytes") != 0 || d.num("intervals.0.sum.bytes") == 0 {
+				t.Errorf("%v: cut for good: %d intervals kept, %d of them zero", args, n, d.zeros())
+			}
+		})
 	}
 	// Back after 2 s. A sender's rows count what its buffer took, so with the system's
 	// buffer the gap need not fill one: it is the receiver whose rows show it. With a small
 	// buffer the sender's do, too.
 	for _, args := range [][]string{nil, {"-w", "16K"}} {
-		b, p, srv := cut("7", args...)
-		begin := time.Now()
-		b.until("2 s have passed", func() bool { return time.Since(begin) > 2*time.Second || ended(p) })
-		b.check(b.net.Far.SetUp(lab.PairFar))
-		code, err := p.Wait(b.ctx(60 * time.Second))
-		b.check(err)
-		if code != 0 {
-			t.Fatalf("%v: cut for a while: exit %d\n%s%s", args, code, p.Stdout(), p.Stderr())
-		}
-		d := b.parse(p.Stdout())
-		d.addUp("cut for a while", "bytes")
-		last := len(d.list("intervals")) - 1
-		if d.num("intervals."+itoa(last)+".sum.bytes") == 0 {
-			t.Errorf("%v: cut for a while: nothing moves at the end", args)
-		}
-		b.says(srv.Stdout(), " 0.00 Bytes  0.00 bits/sec")
-		if args != nil && d.zeros() < 1 {
-			t.Errorf("%v: cut for a while: the sender has no zero interval", args)
-		}
-		if lost := d.num("end.sum_sent.bytes") - d.num("end.sum_received.bytes"); lost < 0 || lost > 2*131072 {
-			t.Errorf("%v: cut for a while: %v bytes between what was sent and received", args, lost)
-		}
+		t.Run(fmt.Sprint("for a while", args), func(t *testing.T) {
+			t.Parallel()
+			b, p, srv := cut(t, "7", args...)
+			begin := time.Now()
+			b.until("2 s have passed", func() bool { return time.Since(begin) > 2*time.Second || ended(p) })
+			b.check(b.net.Far.SetUp(lab.PairFar))
+			code, err := p.Wait(b.ctx(60 * time.Second))
+			b.check(err)
+			if code != 0 {
+				t.Fatalf("%v: cut for a while: exit %d\n%s%s", args, code, p.Stdout(), p.Stderr())
+			}
+			d := b.parse(p.Stdout())
+			d.addUp("cut for a while", "bytes")
+			last := len(d.list("intervals")) - 1
+			if d.num("intervals."+itoa(last)+".sum.bytes") == 0 {
+				t.Errorf("%v: cut for a while: nothing moves at the end", args)
+			}
+			b.says(srv.Stdout(), " 0.00 Bytes  0.00 bits/sec")
+			if args != nil && d.zeros() < 1 {
+				t.Errorf("%v: cut for a while: the sender has no zero interval", args)
+			}
+			if lost := d.num("end.sum_sent.bytes") - d.num("end.sum_received.bytes"); lost < 0 || lost > 2*131072 {
+				t.Errorf("%v: cut for a while: %v bytes between what was sent and received", args, lost)
+			}
+		})
 	}
 }
 

@@ -187,6 +187,7 @@ func TestRealClient(t *testing.T) {
 		"-Z", "-Z -R", "-l 16K", "-l 1", "--repeating-payload", "-i 0.2", "--fq-rate 50M", "-T title --extra-data x",
 	} {
 		t.Run("c "+args, func(t *testing.T) {
+			t.Parallel() // what is compared are counts; the second that each takes passes for several at once
 			srv := startServer(t, plan.Serve{}, nil)
 			realClient(t, srv, "127.0.0.1", args)
 		})
@@ -372,6 +373,7 @@ func TestRealServer(t *testing.T) {
 		"discard":     {Duration: sec, Receive: plan.Discard, RemoteDiscard: true, Direction: plan.Down},
 	} {
 		t.Run("s "+name, func(t *testing.T) {
+			t.Parallel()
 			port, wait := realServer(t, "-J")
 			p.Host, p.Port = "127.0.0.1", port
 			ev := &events{}

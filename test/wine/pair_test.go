@@ -11,10 +11,11 @@ import (
 )
 
 // freePort is one that nobody listens on, outside of the range from which systems take
-// the ports of outgoing connections.
+// the ports of outgoing connections, and of that in which test/script looks, beside which this
+// may run.
 func freePort(t *testing.T) string {
 	t.Helper()
-	for port := 21000; port < 29000; port += 7 {
+	for port := 30001; port < 32000; port += 7 {
 		ln, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
 			continue
