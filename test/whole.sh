@@ -1,8 +1,7 @@
 #!/bin/sh
 # The tests of whole programs: `make interop`. GO and FULLBORE are make's.
 #
-# First what measures nothing: it compares what is said, or waits. Three lines of it run side by
-# side, so each leaves the machine to the others while it waits. Then the rest, one package at a
+# First what waits or compares without a clock, side by side; then the rest, one package at a
 # time: what measures has the machine to itself. A new package belongs to the rest until
 # somebody has looked what it minds.
 set -u
@@ -24,9 +23,7 @@ silence='^(TestClientVanishes|TestFrozenReceiver)$/^default$'
 
 tests -run "$silence" ./test/fieldcases >"$out/1" 2>&1 &
 jobs="$jobs $!"
-tests ./test/script ./test/browser >"$out/2" 2>&1 &
-jobs="$jobs $!"
-tests ./test/wine/... >"$out/3" 2>&1 &
+tests ./test/wine/... >"$out/2" 2>&1 &
 jobs="$jobs $!"
 failed=0
 n=0
@@ -38,5 +35,5 @@ done
 jobs=
 
 # shellcheck disable=SC2046 # one word a package
-tests -skip "$silence" $("$GO" list ./test/... | grep -v -e '/test/script$' -e '/test/browser$' -e '/test/wine') || failed=1
+tests -skip "$silence" $("$GO" list ./test/... | grep -v '/test/wine') || failed=1
 exit $failed
