@@ -256,12 +256,13 @@ func TestHangupIgnored(t *testing.T) {
 		who  string
 		p    *lab.Process
 		exit int
-	}{{"client", client, 130}, {"server", srv, 0}} {
+		says string
+	}{{"client", client, 130, "Interrupted after"}, {"server", srv, 0, "Interrupt(2)"}} {
 		b.check(c.p.Signal(os.Interrupt))
 		code, err := c.p.Wait(b.ctx(15 * time.Second))
 		b.check(err)
-		if code != c.exit || !strings.Contains(c.p.Stderr(), "Interrupt(2)") {
-			t.Errorf("the %s: exit %d, %s", c.who, code, c.p.Stderr())
+		if said := c.p.Stdout() + c.p.Stderr(); code != c.exit || !strings.Contains(said, c.says) {
+			t.Errorf("the %s: exit %d, %s", c.who, code, said)
 		}
 	}
 }
