@@ -19,6 +19,8 @@ type Activation struct {
 	MEF      bool    // MEF 48: mean delay and inter-frame variation in place of FTD and FDV
 	GoOn     bool    // phase 1 of a service goes on after a failed step
 	Short    bool    // the times are shortened
+
+	half bool // reading: the delays are half round trips
 }
 
 // Service is one of them. Rates are information rates: bit/s of Ethernet frames with check.
@@ -288,7 +290,8 @@ func (a Activation) failed(d *Done, s Service, st ActivationStep) bool {
 
 // Answer reads a history.
 func (a Activation) Answer(history []Done) *result.Activation {
-	out := &result.Activation{MEF: a.MEF, Short: a.Short, Software: true, Steps: []result.ActivateStep{}}
+	out := &result.Activation{MEF: a.MEF, Short: a.Short, Software: true, Steps: []result.ActivateStep{}, Basis: delayBasis(history)}
+	a.half = out.Basis != "one-way"
 	for i := range history {
 		d := &history[i]
 		if d.Step.Name == "together" {
@@ -312,16 +315,32 @@ func (a Activation) Answer(history []Done) *result.Activation {
 	}
 	for i := range history {
 		out.Floor = floorOf(out.Floor, &history[i])
-		if run := history[i].Run; run != nil && out.Basis == "" {
-			if p := probesOf(run, "udp-echo"); p != nil && p.RoundTrip != nil {
-				out.Basis = "half-round-trip"
-				if oneWay(p, result.Up) != nil {
-					out.Basis = "one-way"
+	}
+	return out
+}
+
+// delayBasis is what all delays of a history are: one-way where each run's clocks were related well
+// enough, so that no step's figure is of another kind than the next one's; "" = nothing answered.
+func delayBasis(history []Done) string {
+	basis := ""
+	for i := range history {
+		for _, run := range history[i].runs() {
+			if run == nil {
+				continue
+			}
+			p := probesOf(run, "udp-echo")
+			if p == nil || p.RoundTrip == nil {
+				continue
+			}
+			for j := range run.Sums {
+				if oneWay(p, run.Sums[j].Direction) == nil {
+					return "half-round-trip"
 				}
+				basis = "one-way"
 			}
 		}
 	}
-	return out
+	return basis
 }
 
 // floorOf is the worst of floor and how late the senders of a step's datagrams were, where they are to be evenly
@@ -383,7 +402,7 @@ func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase
 		if st.Most > 0 {
 			t.MostIR = &st.Most
 		}
-		f := measureActivation(&t, runs, s, d)
+		f := a.measure(&t, runs, s, d)
 		JudgeActivation(&t, s.Limits, a.MEF)
 		a.excuse(&t, s, f)
 		for _, run := range runs { // why nothing is known comes first, and once
@@ -423,13 +442,13 @@ func (a Activation) excuse(t *result.ActivateStep, s Service, f partFigures) {
 	t.Why = append(t.Why, fmt.Sprintf("the receiving host's socket dropped %d frames at least: the host, not the service, may be the limit", f.own))
 }
 
-func measureActivation(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) partFigures {
+func (a Activation) measure(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) partFigures {
 	var all []partFigures
 	for i, part := range s.parts() {
 		one := s
 		one.Frame = part.frame
 		if i < len(runs) {
-			all = append(all, figuresOf(runs[i], one, d))
+			all = append(all, figuresOf(runs[i], one, d, a.half))
 		} else {
 			all = append(all, partFigures{})
 		}

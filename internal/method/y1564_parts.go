@@ -98,8 +98,9 @@ type partFigures struct {
 	ftd      *result.Quantiles // one way; half of the round trip where clocks are not related
 }
 
-// figuresOf reads a direction of a run whose frames are as long as s says.
-func figuresOf(run *result.Run, s Service, d result.Direction) (f partFigures) {
+// figuresOf reads a direction of a run whose frames are as long as s says; half: its delay is half of the
+// round trip.
+func figuresOf(run *result.Run, s Service, d result.Direction, half bool) (f partFigures) {
 	if run == nil {
 		return f
 	}
@@ -143,10 +144,12 @@ func figuresOf(run *result.Run, s Service, d result.Direction) (f partFigures) {
 	}
 	if p := probesOf(run, "udp-echo"); p != nil && p.RoundTrip != nil {
 		q := *p.RoundTrip
-		if one := oneWay(p, d); one != nil {
+		if one := oneWay(p, d); one != nil && !half {
 			q = *one
 		} else {
-			q.Min, q.Mean, q.Max = q.Min/2, q.Mean/2, q.Max/2
+			for _, v := range []*float64{&q.Min, &q.Mean, &q.P50, &q.P95, &q.P99, &q.P999, &q.Max} {
+				*v /= 2
+			}
 		}
 		f.ftd = &q
 	}

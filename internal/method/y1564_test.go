@@ -1,6 +1,7 @@
 package method
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -243,6 +244,57 @@ func TestActivationLeavesOutTheReceiversDrops(t *testing.T) {
 		if got.Conformed != c.want || (c.socket > 0) != (got.Dropped != nil) {
 			t.Errorf("%s: %s %v, dropped %v", name, got.Conformed, got.Why, got.Dropped)
 		}
+	}
+}
+
+// All delays of an activation are of one kind: one step whose clocks were related less well makes all of
+// them half round trips, each of their figures.
+func TestActivationDelaysAreOfOneKind(t *testing.T) {
+	s := Service{Name: "a", CIR: 10e6, Frame: 1000, Direction: plan.Up, Limits: ServiceLimits{FLR: -1, FTD: -1, FDV: -1, Avail: -1, FD: -1}}
+	a := Activation{Services: []Service{s}, Step: time.Second, Phase2: time.Second}
+	quantiles := func(base float64) *result.Quantiles {
+		return &result.Quantiles{N: 100, Min: base, Mean: base + 0.001, P50: base + 0.001, P95: base + 0.002, P99: base + 0.003, P999: base + 0.004, Max: base + 0.005}
+	}
+	answer := func(bounds ...float64) *result.Activation {
+		var history []Done
+		for _, bound := range bounds {
+			step, more := a.Next(history)
+			if !more {
+				t.Fatal("no further step")
+			}
+			rate := float64(step.Plan.Bitrate)
+			history = append(history, Done{Step: step, Run: &result.Run{
+				Test: result.Test{Transport: "udp"},
+				Sums: []result.Sum{{Direction: result.Up, Goodput: &rate}},
+				Probes: []result.Probes{{
+					Kind: "udp-echo", RoundTrip: quantiles(0.030), Clock: &result.Clock{Causal: true},
+					Up: &result.OneWay{Delay: quantiles(0.010), BoundS: &bound},
+				}},
+			}})
+		}
+		return a.Answer(history)
+	}
+	for name, c := range map[string]struct {
+		bounds           []float64
+		basis            string
+		least, mean, p99 float64 // p99.9
+	}{
+		"related":  {[]float64{0.0001, 0.0001}, "one-way", 0.010, 0.011, 0.014},
+		"one less": {[]float64{0.0001, 0.002}, "half-round-trip", 0.015, 0.0155, 0.017},
+		"none":     {[]float64{0.002, 0.002}, "half-round-trip", 0.015, 0.0155, 0.017},
+	} {
+		got := answer(c.bounds...)
+		if got.Basis != c.basis {
+			t.Errorf("%s: %s, want %s", name, got.Basis, c.basis)
+		}
+		for _, step := range got.Steps {
+			if math.Abs(*step.FTDMin-c.least) > 1e-9 || math.Abs(*step.FTD-c.mean) > 1e-9 || math.Abs(*step.FD-c.p99) > 1e-9 {
+				t.Errorf("%s, %s: least %v, mean %v, p99.9 %v", name, step.Step, *step.FTDMin, *step.FTD, *step.FD)
+			}
+		}
+	}
+	if got := (Activation{}).Answer(nil); got.Basis != "" {
+		t.Errorf("nothing: %q", got.Basis)
 	}
 }
 
