@@ -450,6 +450,9 @@ func titleCase(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
+// leftOut is from which share of its rate on it is told that a sender paused.
+const leftOut = 0.005
+
 // rateNotices are what is to be known beside an answer.
 func rateNotices(d method.NDRAnswer) (out []result.Notice) {
 	if d.ByTCP && d.Max > 0 {
@@ -457,6 +460,16 @@ func rateNotices(d method.NDRAnswer) (out []result.Notice) {
 			Code: "max-load", End: result.Client, Level: result.Info,
 			Text: fmt.Sprintf("%s: the link's speed is not known, so what TCP reached, %s, was the greatest rate tried; --max-rate names another", d.Direction, units.BitRate(d.Max)),
 		})
+	}
+	for _, a := range d.Answers {
+		if left := 1 - a.Lower/a.Load; a.Load > 0 && left >= leftOut {
+			out = append(out, result.Notice{
+				Code: "sender-paused", End: result.Direction(d.Direction).Sender(), Level: result.Info,
+				Text: fmt.Sprintf("%s: the sender was not scheduled in time for %.2g %% of what it was to send, and left that out: the lower bound, %s of the %s that were asked for, is what it did send",
+					d.Direction, 100*left, units.BitRate(a.Lower), units.BitRate(a.Load)),
+			})
+			break
+		}
 	}
 	for _, a := range d.Answers {
 		if a.Inconsistent > 0 {

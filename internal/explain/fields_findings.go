@@ -19,6 +19,12 @@ var rateNotices = []Topic{
 		Do:   "Use a preset that grants bad trials (default, csit), or measure when the path is idle.",
 	},
 	{
+		Word: "sender-paused",
+		Text: "The sending host did not run the sender in time for a part of what it was to send. What is late by more than 2 ms is left out, not made up in a burst that a short queue would lose; so the lower bound of a search is what was really sent, and lies so much below the load that was asked for.",
+		Do:   "Measure while the sending host has a core to spare: then both bounds are as close as the preset says.",
+		See:  []string{"steady", "unsent"},
+	},
+	{
 		Word: "no-bursts",
 		Text: "Whether a queue on the path takes a whole TCP window at once was not tested, because the window is more datagrams than one burst can be.",
 	},
