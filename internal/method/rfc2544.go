@@ -226,7 +226,10 @@ func (r RFC2544) part(part string, frame int, d plan.Direction, history, mine []
 			return s, false
 		}
 		length(t.loss, share*r.most(frame))
-		p.Steady = true // a burst after a moment without a processor would be another load
+		// Below what the path carries, a burst after a moment without a processor would be another load.
+		// Above it a queue is full anyway, and what counts is that the load is offered whole.
+		upper := r.Throughput(frame, d, history).Upper
+		p.Steady = upper == 0 || share*r.most(frame) <= upper
 		s.Title, s.Why = fmt.Sprintf("%s at %.0f %% of the link", d, 100*share), "how much is lost at this load?"
 	case PartBursts:
 		if !r.burst(&p, &s, frame, d, mine) {
