@@ -140,16 +140,8 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	if err != nil {
 		return err
 	}
-	if err := checkReport(o.report); err != nil {
+	if err := o.checkJob(&job); err != nil {
 		return err
-	}
-	if err := o.keep.check(); err != nil {
-		return err
-	}
-	if o.rounds.asked() && !job.ownRounds {
-		if err := job.inRounds(&o.rounds); err != nil {
-			return err
-		}
 	}
 	if o.dryRun {
 		job.dry(e.Out)
@@ -169,12 +161,7 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 	}
 	view := e.newStageView(!o.json && !o.stream && !o.silent, o.plainLines)
 	view.row = job.row
-	announced := job.meeting == "" || len(job.earlier) > 0
-	if announced {
-		view.announce(job.head, job.volume)
-	} else {
-		view.announce(job.meeting, "")
-	}
+	met := view.open(job)
 	var events result.Sink = view
 	if o.stream {
 		events = jsonstream.New(e.Out)
@@ -190,24 +177,12 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		maxRate = 0
 	}
 	outcome := r.Drive(ctx, runner.Drive{
-		Method: job.method, Complete: func(p plan.Plan) plan.Plan {
-			p = o.complete(p)
-			if job.complete != nil {
-				p = job.complete(p)
-			}
-			return p
-		},
+		Method: job.method, Complete: o.completeFor(job),
 		MaxBytes: o.maxBytes, MaxRate: maxRate,
 		Begin: view.beginRound(o.rounds.asked() && !job.ownRounds), Events: events, End: func(d *method.Done) {
 			view.end(d)
 			made = append(made, *d)
-			if !announced && d.Run != nil && d.Err == nil {
-				announced = true
-				if view.shows {
-					fmt.Fprintln(e.Out)
-				}
-				view.announce(job.met(made))
-			}
+			met(d, made)
 			if job.ended != nil {
 				job.ended(made)
 			}
@@ -234,6 +209,53 @@ func (e *env) runMethod(ctx context.Context, o *methodOptions, job methodJob) er
 		return worst([]error{err, kerr})
 	}
 	return err
+}
+
+// checkJob finds what is wrong with the words before anything is sent, and has the job play rounds where some
+// were asked for.
+func (o *methodOptions) checkJob(job *methodJob) error {
+	if err := checkReport(o.report); err != nil {
+		return err
+	}
+	if err := o.keep.check(); err != nil {
+		return err
+	}
+	if o.rounds.asked() && !job.ownRounds {
+		return job.inRounds(&o.rounds)
+	}
+	return nil
+}
+
+// completeFor fills in what each step has by the words, and by the job.
+func (o *methodOptions) completeFor(job methodJob) func(plan.Plan) plan.Plan {
+	return func(p plan.Plan) plan.Plan {
+		p = o.complete(p)
+		if job.complete != nil {
+			p = job.complete(p)
+		}
+		return p
+	}
+}
+
+// open announces a job: what it does and moves or, where that hangs on the peer, only that the peer is to be
+// met first; then met tells the rest once a step showed that it is there.
+func (v *stageView) open(job methodJob) (met func(d *method.Done, made []method.Done)) {
+	announced := job.meeting == "" || len(job.earlier) > 0
+	if announced {
+		v.announce(job.head, job.volume)
+	} else {
+		v.announce(job.meeting, "")
+	}
+	return func(d *method.Done, made []method.Done) {
+		if announced || d.Run == nil || d.Err != nil {
+			return
+		}
+		announced = true
+		if v.shows {
+			fmt.Fprintln(v.e.Out)
+		}
+		v.announce(job.met(made))
+	}
 }
 
 // brokeOff is why a step did not come to its end; nil = it did.

@@ -31,6 +31,8 @@ const (
 	stallSeconds = 0.5
 	// nearlyAll: a UDP sender that achieved less of its rate was the limit itself (M-UDP).
 	nearlyAll = 0.99
+	// steadyReached is that of a steady sender that gave up the rest.
+	steadyReached = 0.95
 )
 
 func (c *conclusion) notices() {

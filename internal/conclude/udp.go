@@ -113,23 +113,26 @@ func senderShort(run *result.Run, d *direction) (short bool, share float64) {
 	if want <= 0 || !known {
 		return false, 1
 	}
-	share = got / float64(want)
-	if run.Test.Steady {
-		return share < SteadyReached || share+givenUp(run, d, want) < nearlyAll, share
-	}
-	return share < nearlyAll, share
+	return SenderShort(run, d.sum, got, float64(want)), got / float64(want)
 }
 
-// SteadyReached is the share of a rate that a steady sender must have offered: what it gave up, since
-// it was late, left gaps, but what it did send left at the rate.
-const SteadyReached = 0.95
-
-// givenUp is the share of the target that the sender gave up because it was late.
-func givenUp(run *result.Run, d *direction, target int64) float64 {
-	if unsent, _ := notSent(d); d.sum.Sender != nil && d.sum.Sender.Seconds() > 0 {
-		return float64(unsent*int64(run.Test.BlockSize)) * 8 / d.sum.Sender.Seconds() / float64(target)
+// SenderShort reports that a sender that offered a rate did not reach the one that it should (M-UDP); both in
+// payload bit/s. What a steady one gave up, since it was late, left gaps, but what it did send left at the
+// rate: of that steadyReached suffices.
+func SenderShort(run *result.Run, s *result.Sum, offered, target float64) bool {
+	if run.Test.Steady {
+		return offered < steadyReached*target || offered+givenUp(run, s) < nearlyAll*target
 	}
-	return 0
+	return offered < nearlyAll*target
+}
+
+// givenUp is what the sender of a direction gave up because it was late, payload bit/s; 0 = nothing, or it
+// does not tell.
+func givenUp(run *result.Run, s *result.Sum) float64 {
+	if s.Sender == nil || s.Sender.Seconds() <= 0 || s.UDP == nil || s.UDP.Sent == nil {
+		return 0
+	}
+	return float64(s.UDP.Sent.Unsent*int64(run.Test.BlockSize)) * 8 / s.Sender.Seconds()
 }
 
 // notSent is what the sending end gave up or was refused.

@@ -163,10 +163,7 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 		late := false
 		if s := x.Run.Sum(result.Direction(d)); s != nil && s.Sender != nil {
 			p.Seconds += s.Sender.Seconds() // of the parts
-			late = s.Sender.Rate() < senderReached*m.Rate
-			if x.Run.Test.Steady { // it left gaps, and sent the rest at the rate
-				late = s.Sender.Rate() < conclude.SteadyReached*m.Rate || s.Sender.Rate()+givenUp(x.Run, s) < senderReached*m.Rate
-			}
+			late = conclude.SenderShort(x.Run, s, s.Sender.Rate(), m.Rate)
 		}
 		if late { // less was asked of the path than it should carry: no evidence
 			p.Late++

@@ -145,9 +145,8 @@ func (n NDR) step(d plan.Direction, a Ask, k int) Step {
 	p.Steady = true
 	p.Bitrate = max(int64(a.Load/float64(n.streams())+0.5), 1)
 	p.Duration = time.Duration(a.Seconds * float64(time.Second)).Round(time.Millisecond)
-	p.Interval = min(max(p.Duration/trialRows, 100*time.Millisecond), time.Second)
-	if p.Interval > p.Duration {
-		p.Interval = max(p.Duration, plan.MinInterval)
+	if p.Interval > p.Duration || p.Interval == 0 {
+		p.Interval = max(min(p.Duration, time.Second), plan.MinInterval)
 	}
 	s := Step{
 		Name: fmt.Sprintf("%s-%d", d, k), Title: fmt.Sprintf("UDP %s at %s", d, mbits(a.Load)), Pause: a.Pause,
@@ -158,10 +157,6 @@ func (n NDR) step(d plan.Direction, a Ask, k int) Step {
 	}
 	return s
 }
-
-// trialRows is in how many rows a trial is seen: finely, so that a moment in which an end was not
-// scheduled can be told from what the path does all the time.
-const trialRows = 100
 
 func mbits(bps float64) string {
 	switch {
@@ -234,16 +229,11 @@ func TrialOf(run *result.Run, load, seconds, goal float64) (t Trial, clear bool)
 	return t, clear
 }
 
-// senderReached is the share of a rate below which a sender did not reach it (M-UDP). One that gave
-// up the rest because it was late needs conclude.SteadyReached only: an answer counts no more than
-// what was offered.
-const senderReached = 0.99
-
 func directionTrial(run *result.Run, s *result.Sum, load, seconds, goal float64) (t Trial, clear bool) {
 	t = Trial{Load: load, Seconds: seconds}
 	if s.Sender != nil {
 		t.Offered = s.Sender.Rate()
-		t.Short = t.Offered < conclude.SteadyReached*load || t.Offered+givenUp(run, s) < senderReached*load
+		t.Short = conclude.SenderShort(run, s, t.Offered, load)
 	}
 	if s.Goodput != nil {
 		t.Received = *s.Goodput
@@ -259,24 +249,12 @@ func directionTrial(run *result.Run, s *result.Sum, load, seconds, goal float64)
 	if l.Socket == nil || *l.Socket <= 0 {
 		return t, true
 	}
-	merged := s.UDP != nil && s.UDP.Received != nil && s.UDP.Received.Coalesced
-	if l.Network != nil && !merged {
+	if l.Network != nil && !merged(s) {
 		t.Path = *l.Network
 		return t, true
 	}
 	t.Path = max(l.Lost-mergedMost**l.Socket, 0) // surely not the socket's
 	return t, t.Ratio() <= goal || float64(t.Path) > goal*float64(t.Sent)
-}
-
-// givenUp is what the senders of a direction gave up since they were late, payload bit/s.
-func givenUp(run *result.Run, s *result.Sum) (bps float64) {
-	for i := range run.Streams {
-		x := &run.Streams[i]
-		if x.Direction == s.Direction && x.UDP != nil && x.UDP.Sent != nil && s.Sender.Seconds() > 0 {
-			bps += float64(x.UDP.Sent.Unsent*int64(run.Test.BlockSize)) * 8 / s.Sender.Seconds()
-		}
-	}
-	return bps
 }
 
 // NDRAnswer is what was found in one direction.
