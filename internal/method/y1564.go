@@ -19,8 +19,12 @@ type Activation struct {
 	MEF      bool    // MEF 48: mean delay and inter-frame variation in place of FTD and FDV
 	GoOn     bool    // phase 1 of a service goes on after a failed step
 	Short    bool    // the times are shortened
+}
 
-	half bool // reading: the delays are half round trips
+// activationReader reads the figures of a test's runs.
+type activationReader struct {
+	Activation
+	half bool // the delays are half round trips, of all steps
 }
 
 // Service is one of them. Rates are information rates: bit/s of Ethernet frames with check.
@@ -280,7 +284,7 @@ func (a Activation) Next(history []Done) (Step, bool) {
 
 // failed reports that a step of phase 1 was not passed.
 func (a Activation) failed(d *Done, s Service, st ActivationStep) bool {
-	for _, t := range a.read(d.runs(), s, st, 1) {
+	for _, t := range (activationReader{Activation: a}).read(d.runs(), s, st, 1) {
 		if t.Conformed == result.Fail {
 			return true
 		}
@@ -291,7 +295,7 @@ func (a Activation) failed(d *Done, s Service, st ActivationStep) bool {
 // Answer reads a history.
 func (a Activation) Answer(history []Done) *result.Activation {
 	out := &result.Activation{MEF: a.MEF, Short: a.Short, Software: true, Steps: []result.ActivateStep{}, Basis: delayBasis(history)}
-	a.half = out.Basis != "one-way"
+	reader := activationReader{a, out.Basis != "one-way"}
 	for i := range history {
 		d := &history[i]
 		if d.Step.Name == "together" {
@@ -299,7 +303,7 @@ func (a Activation) Answer(history []Done) *result.Activation {
 			for _, s := range a.Services {
 				n := s.Streams()
 				if n <= len(runs) {
-					out.Steps = append(out.Steps, a.read(runs[:n], s, ActivationStep{Name: "together", Offered: s.CIR, Least: s.CIR * (1 - max(s.Limits.FLR, 0))}, 2)...)
+					out.Steps = append(out.Steps, reader.read(runs[:n], s, ActivationStep{Name: "together", Offered: s.CIR, Least: s.CIR * (1 - max(s.Limits.FLR, 0))}, 2)...)
 					runs = runs[n:]
 				}
 			}
@@ -308,7 +312,7 @@ func (a Activation) Answer(history []Done) *result.Activation {
 		for _, s := range a.Services {
 			for _, st := range a.Steps(s) {
 				if d.Step.Name == s.Name+"/"+st.Name {
-					out.Steps = append(out.Steps, a.read(d.runs(), s, st, 1)...)
+					out.Steps = append(out.Steps, reader.read(d.runs(), s, st, 1)...)
 				}
 			}
 		}
@@ -389,7 +393,7 @@ func (d *Done) runs() []*result.Run {
 }
 
 // read makes the figures of a service's runs, one a frame size; an entry a direction.
-func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase int) (out []result.ActivateStep) {
+func (a activationReader) read(runs []*result.Run, s Service, st ActivationStep, phase int) (out []result.ActivateStep) {
 	dirs := []result.Direction{result.Up, result.Down}
 	if s.Direction != plan.Both {
 		dirs = []result.Direction{result.Direction(s.Direction)}
@@ -424,7 +428,7 @@ func (a Activation) read(runs []*result.Run, s Service, st ActivationStep, phase
 
 // excuse takes back a failure that the receiving host's own drops may be the cause of: it stays one where what the
 // path lost for sure is too much by itself.
-func (a Activation) excuse(t *result.ActivateStep, s Service, f partFigures) {
+func (a activationReader) excuse(t *result.ActivateStep, s Service, f partFigures) {
 	if t.Conformed != result.Fail || f.own <= 0 || f.sent == nil || f.path == nil {
 		return
 	}
@@ -442,7 +446,7 @@ func (a Activation) excuse(t *result.ActivateStep, s Service, f partFigures) {
 	t.Why = append(t.Why, fmt.Sprintf("the receiving host's socket dropped %d frames at least: the host, not the service, may be the limit", f.own))
 }
 
-func (a Activation) measure(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) partFigures {
+func (a activationReader) measure(t *result.ActivateStep, runs []*result.Run, s Service, d result.Direction) partFigures {
 	var all []partFigures
 	for i, part := range s.parts() {
 		one := s
