@@ -12,6 +12,9 @@ import (
 // The option types: pflag values over the units package, so that every native
 // command reads rates, sizes and durations in one spelling.
 
+// exactFlag is an option whose String rounds, for a help text; exact tells a value that was given without loss.
+type exactFlag interface{ exact() string }
+
 type rateFlag struct{ bps *int64 }
 
 func (f rateFlag) Set(s string) error {
@@ -28,6 +31,7 @@ func (f rateFlag) String() string {
 	}
 	return units.BitRate(*f.bps).String()
 }
+func (f rateFlag) exact() string { return units.BitRate(*f.bps).Exact() }
 
 type sizeFlag struct{ bytes *int64 }
 
@@ -45,6 +49,7 @@ func (f sizeFlag) String() string {
 	}
 	return units.ByteSize(*f.bytes).IEC()
 }
+func (f sizeFlag) exact() string { return units.ByteSize(*f.bytes).Exact() }
 
 type durationFlag struct{ d *time.Duration }
 
@@ -62,6 +67,7 @@ func (f durationFlag) String() string {
 	}
 	return units.FormatDuration(*f.d)
 }
+func (f durationFlag) exact() string { return f.d.String() }
 
 // sizeFlagInt is sizeFlag over an int.
 type sizeFlagInt struct{ bytes *int }
@@ -80,6 +86,7 @@ func (f sizeFlagInt) String() string {
 	}
 	return units.ByteSize(*f.bytes).IEC()
 }
+func (f sizeFlagInt) exact() string { return units.ByteSize(*f.bytes).Exact() }
 
 // peerFlags are how a native command reaches HOST.
 type peerFlags struct {

@@ -398,7 +398,7 @@ func TestAskedFor(t *testing.T) {
 		return strings.Join(rep.Asked, " ")
 	}
 	want := asked("192.0.2.2", "-t", "5", "--max-rate", "20M")
-	if want != "--max-rate=20.0 Mbit/s --time=5 s" {
+	if want != "--max-rate=20M --time=5s" {
 		t.Errorf("%q", want)
 	}
 	for _, words := range [][]string{
@@ -408,6 +408,9 @@ func TestAskedFor(t *testing.T) {
 		if got := asked(words...); got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)
 		}
+	}
+	if got := asked("192.0.2.2", "-t5", "--max-rate", "20.004M"); got != "--max-rate=20004K --time=5s" {
+		t.Errorf("another rate that is rounded alike: %q", got)
 	}
 	if got := asked("services.yaml", "192.0.2.2"); got != "services.yaml" {
 		t.Errorf("a file: %q", got)

@@ -127,9 +127,14 @@ func askedFor(f *pflag.FlagSet) (out []string) {
 		return nil
 	}
 	f.Visit(func(x *pflag.Flag) { // in order of the names
-		if !slices.Contains(besides, x.Name) {
-			out = append(out, "--"+x.Name+"="+x.Value.String())
+		if slices.Contains(besides, x.Name) {
+			return
 		}
+		value := x.Value.String()
+		if v, ok := x.Value.(exactFlag); ok {
+			value = v.exact()
+		}
+		out = append(out, "--"+x.Name+"="+value)
 	})
 	if n := f.NArg(); n > 1 {
 		out = append(out, f.Args()[:n-1]...)
