@@ -45,7 +45,7 @@ type RatePreset struct {
 	// Residue and Calm follow a lossy trial: what is still on its way arrives, and what
 	// filled up runs empty.
 	Residue, Calm time.Duration
-	Limit         time.Duration // the search ends then, wherever it is
+	Limit         time.Duration // the search ends then, wherever it is; with what the tests take beside their trials
 	About         string        // how long it takes
 	// Verify is how often a lossy trial is repeated at once; a repeat that is clean takes its place (loss
 	// verification, ETSI GS NFV-TST 009).
@@ -92,6 +92,7 @@ func RatePresetOf(name string) (RatePreset, bool) {
 type Trial struct {
 	Load     float64 // that was to be offered
 	Seconds  float64 // how long
+	Took     float64 // s, from connecting to closing; 0 = not known
 	Offered  float64 // what the sender reached; 0 = not known
 	Received float64
 	Sent     int64 // datagrams

@@ -213,7 +213,7 @@ const mergedMost = 64
 // false when more was lost than goal and who lost it cannot be told, since the kernel merged
 // datagrams: such a trial is to be made again with offload off.
 func TrialOf(run *result.Run, load, seconds, goal float64) (t Trial, clear bool) {
-	t, clear = Trial{Load: load, Seconds: seconds, Sent: 0}, true
+	t, clear = Trial{Load: load, Seconds: seconds}, true
 	worst := -1.0
 	for i := range run.Sums {
 		s := &run.Sums[i]
@@ -226,6 +226,7 @@ func TrialOf(run *result.Run, load, seconds, goal float64) (t Trial, clear bool)
 			worst, t, clear = weight, one, sure
 		}
 	}
+	t.Took = run.Elapsed
 	return t, clear
 }
 

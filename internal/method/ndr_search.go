@@ -110,7 +110,7 @@ func (p *player) take(load, seconds float64, warm bool) (t Trial, ok bool) {
 	t = p.trials[0]
 	t.Load = load // it was asked for like this; a plan's rounding does not matter
 	p.trials = p.trials[1:]
-	p.spent += pause.Seconds() + t.Seconds
+	p.spent += pause.Seconds() + math.Max(t.Seconds, t.Took)
 	p.last = &t
 	return t, true
 }

@@ -295,6 +295,23 @@ func TestSearchKeepsItsTime(t *testing.T) {
 	if !a.Irregular || a.Seconds > 25 || a.Upper == 0 || a.Upper < 330e6 {
 		t.Errorf("got %+v", a)
 	}
+	var slow []method.Trial // each conversation takes five times its trial
+	for {
+		ask, more := search.Next(slow)
+		if !more {
+			break
+		}
+		x := path.trial(ask)
+		x.Took = 5 * x.Seconds
+		slow = append(slow, x)
+	}
+	took := 0.0
+	for _, x := range slow {
+		took += x.Took
+	}
+	if a := search.Answers(slow)[0]; !a.Irregular || a.Seconds > 25+10 || a.Seconds < took || len(slow) < 2 {
+		t.Errorf("%d slow trials of %g s: %+v", len(slow), took, a)
+	}
 }
 
 func TestSearchPausesAfterLoss(t *testing.T) {
