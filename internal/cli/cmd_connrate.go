@@ -218,7 +218,7 @@ func (e *env) connRounds(ctx context.Context, o *connrateOptions, address string
 	var values []*float64
 	for len(all) < o.rounds.most() {
 		if len(all) > 0 {
-			if enough, _ := method.EnoughRounds(told(values)); o.rounds.auto && enough {
+			if o.rounds.auto && enoughRounds(values) {
 				break
 			}
 			if !pause.For(ctx, method.RoundsPause) {
@@ -247,16 +247,6 @@ func (e *env) connRounds(ctx context.Context, o *connrateOptions, address string
 		}
 	}
 	rep.ConnRate = &all[at]
-}
-
-// told are the values that are known.
-func told(values []*float64) (out []float64) {
-	for _, v := range values {
-		if v != nil {
-			out = append(out, *v)
-		}
-	}
-	return out
 }
 
 // connSteps plays the method once and prints each step; left is how many connections may still be begun.

@@ -325,18 +325,6 @@ func (d *delaying) inRounds(ctx context.Context, f *roundsFlag) error {
 	return worst(errs)
 }
 
-// enoughRounds reports that further rounds would tell nothing new.
-func enoughRounds(values []*float64) bool {
-	var known []float64
-	for _, v := range values {
-		if v != nil {
-			known = append(known, *v)
-		}
-	}
-	enough, _ := method.EnoughRounds(known)
-	return enough
-}
-
 // sumUp makes the accounts of the rounds, and the sentence.
 func (d *delaying) sumUp(values map[string][]*float64, first []int, auto bool) {
 	out := d.out

@@ -318,3 +318,15 @@ func (v *stageView) beginRound(headings bool) func(method.Step) {
 		v.begin(s)
 	}
 }
+
+// enoughRounds reports that further rounds would tell nothing new.
+func enoughRounds(values []*float64) bool {
+	var known []float64
+	for _, v := range values {
+		if v != nil {
+			known = append(known, *v)
+		}
+	}
+	enough, _ := method.EnoughRounds(known)
+	return enough
+}
