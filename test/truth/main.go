@@ -35,6 +35,7 @@ type options struct {
 	keep                      string // folder for what the clients of fit plays printed
 	judge                     string // folder of kept plays to judge again
 	earlier                   string // programs whose plays count, too
+	recorded                  string // a table of before, whose rows stand for what is not played again
 	table                     bool   // write the table and play nothing
 }
 
@@ -50,6 +51,7 @@ func main() {
 	flag.StringVar(&o.keep, "keep", "", "folder for what the clients printed in fit plays (gzip)")
 	flag.StringVar(&o.judge, "judge", "", "folder of kept plays of diagnoses (-keep): judge them by the rules of this tree, instead of playing them again")
 	flag.StringVar(&o.earlier, "earlier", "", "earlier programs whose plays in the state count, too: COMMIT=FILE, separated by commas")
+	flag.StringVar(&o.recorded, "recorded", "", "a table that was written before: its rows stand for scenarios that are not played again and have not changed")
 	flag.BoolVar(&o.table, "table", false, "only write the table from what is known")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -81,6 +83,11 @@ func run(ctx context.Context, o options, w io.Writer) error {
 	}
 	if o.judge != "" {
 		if err := s.again(all, o.judge, before); err != nil {
+			return err
+		}
+	}
+	if o.recorded != "" {
+		if err := s.record(o.recorded, all, unchangedSince); err != nil {
 			return err
 		}
 	}

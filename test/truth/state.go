@@ -129,6 +129,7 @@ type state struct {
 	file     string
 	programs []playedBy // the present one first
 	entries  map[string]*entry
+	recorded map[string]*entry // of a table that was written before; none = nil
 }
 
 // playedBy is a program whose plays count.
@@ -229,6 +230,16 @@ func hashInto(add func([]byte) (int, error), name string) error {
 }
 
 func (s *state) of(f file) *entry { return s.entries[f.key] }
+
+// shown is what the table says of a scenario: what was recorded before, until it has been played as often as it has
+// to be, or wrong.
+func (s *state) shown(f file) *entry {
+	e := s.of(f)
+	if r := s.recorded[f.key]; r != nil && e.rounds() < wanted && e.Wrong == 0 {
+		return r
+	}
+	return e
+}
 
 func (s *state) save() error {
 	data, err := json.MarshalIndent(s.entries, "", " ")

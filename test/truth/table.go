@@ -60,7 +60,7 @@ type total struct {
 
 func sum(all []file, s *state) (t total) {
 	for _, f := range all {
-		e := s.of(f)
+		e := s.shown(f)
 		t.scenarios++
 		switch word := e.verdict(f.key); {
 		case strings.HasPrefix(word, "**wrong**"):
@@ -98,10 +98,13 @@ func page(all []file, s *state, where string) string {
 	fmt.Fprintf(&b, "most 5 %%); others are void, and replayed at most %d times a round. `fullbore lab run FILE` plays one.\n\n", lab.MaxReplays)
 	fmt.Fprintf(&b, "%s\n\n**%s.**\n", where, sum(all, s))
 	if n := sum(all, s).again; n > 0 {
-		fmt.Fprintf(&b, "\nOf them, %d plays of diagnoses were made by an earlier program and judged again by this one's rules from what they measured.\n", n)
+		fmt.Fprintf(&b, "\nOf them, %d plays of diagnoses were made by an earlier program and judged again by later rules from what they measured: the last column says so.\n", n)
 	}
 	if n, commits := earlier(all, s); n > 0 {
 		fmt.Fprintf(&b, "\nOf them, %d plays were made by programs of earlier commits (%s): the last column names each.\n", n, strings.Join(commits, ", "))
+	}
+	if n := len(s.recorded); n > 0 {
+		b.WriteString("\nWhat was not played again is taken from the table before, where its scenario has not changed; the traffic of those plays is not in the sum.\n")
 	}
 	b.WriteString(confusion(all, s))
 	byFamily := map[string][]file{}
@@ -119,7 +122,7 @@ func page(all []file, s *state, where string) string {
 // earlier counts the plays of earlier programs, and names their commits.
 func earlier(all []file, s *state) (plays int, commits []string) {
 	for _, f := range all {
-		if e := s.of(f); e.earlier != "" && e.rounds() > 0 {
+		if e := s.shown(f); e.earlier != "" && e.rounds() > 0 {
 			plays += e.Right + e.Wrong
 			if !slices.Contains(commits, e.earlier) {
 				commits = append(commits, e.earlier)
@@ -138,7 +141,7 @@ func section(name string, files []file, s *state) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n| scenario | | verdict | right | wrong | unfit | void | s | date | program |\n|---|---|---|--:|--:|--:|--:|--:|---|---|\n", name)
 	for _, f := range files {
-		e := s.of(f)
+		e := s.shown(f)
 		code, _ := expected(f.scenario)
 		link := fmt.Sprintf("[%s](../%s)", strings.TrimPrefix(f.scenario.Name, "diagnose, "), f.path)
 		if e.rounds() == 0 {
@@ -146,19 +149,27 @@ func section(name string, files []file, s *state) string {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %d | %d | %.0f | %s | %s |\n",
-			link, e.verdict(f.key), code, e.Right, e.Wrong, e.Unfit, e.Voids, e.Seconds/float64(e.rounds()), e.Date, e.earlier)
+			link, e.verdict(f.key), code, e.Right, e.Wrong, e.Unfit, e.Voids, e.Seconds/float64(e.rounds()), e.Date, e.program())
 	}
 	return b.String()
+}
+
+// program names the one that was played, where it is not that of the table's head.
+func (e *entry) program() string {
+	if e.Again > 0 {
+		return strings.TrimPrefix(e.earlier+", judged again", ", ")
+	}
+	return e.earlier
 }
 
 // faults are what was wrong, and what is known of that.
 func faults(all []file, s *state) string {
 	var b strings.Builder
 	for _, f := range all {
-		for _, r := range s.of(f).Reasons {
+		for _, r := range s.shown(f).Reasons {
 			fmt.Fprintf(&b, "- %s: %s\n", f.key, r)
 		}
-		if why, known := knownWrong[f.key]; known && s.of(f).Wrong > 0 {
+		if why, known := knownWrong[f.key]; known && s.shown(f).Wrong > 0 {
 			fmt.Fprintf(&b, "- %s is known: %s\n", f.key, why)
 		}
 	}
@@ -177,7 +188,7 @@ func confusion(all []file, s *state) string {
 		if code == "" {
 			continue
 		}
-		for _, x := range s.of(f).Said {
+		for _, x := range s.shown(f).Said {
 			if counts[code] == nil {
 				counts[code] = map[string]int{}
 			}

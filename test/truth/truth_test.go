@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,70 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+}
+
+// TestRecorded: a table that was written before stands for what was not played again, as long as the scenario is
+// the same; what has been played again, or was wrong then, is not taken from it.
+func TestRecorded(t *testing.T) {
+	dir, all, s := folder(t)
+	bloat, hole, rate := all[0], all[1], all[2]
+	for range wanted {
+		s.of(bloat).count(bloat.scenario, played(lab.Right, `{"verdicts": [{"code": "standing-queue"}]}`), 20*time.Second)
+		s.of(rate).count(rate.scenario, played(lab.Right, "not JSON"), time.Second)
+		s.of(hole).count(hole.scenario, played(lab.Wrong, `{"verdicts": [{"code": "firewall"}]}`, "wanted mtu-hole"), 10*time.Second)
+	}
+	s.of(bloat).Again = wanted
+	s.of(rate).earlier = "abc1234"
+	before := filepath.Join(dir, "before.md")
+	write(t, before, page(all, s, "Commit def5678. Played somewhere."))
+
+	write(t, filepath.Join(dir, "program"), "program 2")
+	s = reopen(t, dir, all)
+	var asked []string
+	if err := s.record(before, all, func(commit string, files ...string) bool {
+		asked = append(asked, fmt.Sprint(commit, len(files)))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"def56782", "abc12341"}; !slices.Equal(asked, want) {
+		t.Errorf("asked of %q, want %q", asked, want)
+	}
+	text := page(all, s, "Commit 9999999. Played.")
+	for _, want := range []string{
+		"**3 scenarios: 2 right, 0 wrong (0 of them known), 0 that the machine was not fit for, 1 not finished; 6 plays counted, 6 were void; 1m0s;",
+		"Of them, 3 plays of diagnoses were made by an earlier program and judged again by later rules",
+		"Of them, 6 plays were made by programs of earlier commits (abc1234, def5678)",
+		"| right |  | 3 | 0 | 0 | 3 | 1 | " + s.shown(rate).Date + " | abc1234 |",
+		"| right | standing-queue | 3 | 0 | 0 | 3 | 20 | " + s.shown(bloat).Date + " | def5678, judged again |",
+		"| not played | mtu-hole |",
+		"| 1 | standing-queue | 3 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+
+	// The new table says the same of the old plays, and new ones count alone.
+	write(t, before, text)
+	for range wanted {
+		s.of(rate).count(rate.scenario, played(lab.Right, "not JSON"), 2*time.Second)
+	}
+	if err := s.record(before, all, func(string, ...string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.shown(bloat); e.program() != "def5678, judged again" || e.Right != wanted {
+		t.Errorf("%+v", e)
+	}
+	if e := s.shown(rate); e.program() != "" || e.Seconds != 6 {
+		t.Errorf("%+v", e)
+	}
+	if err := s.record(before, all, func(string, ...string) bool { return false }); err != nil || len(s.recorded) != 0 {
+		t.Errorf("scenarios that changed: %v, %v", s.recorded, err)
+	}
+	if s.record(filepath.Join(dir, "program"), all, nil) == nil {
+		t.Error("something else was taken for a table")
 	}
 }
 
