@@ -91,7 +91,7 @@ func (m Manager) install(ctx context.Context, s Spec) ([]string, error) {
 	if err := eventlog.InstallAsEventCreate(Name, eventlog.Info|eventlog.Warning|eventlog.Error); err != nil && !strings.Contains(err.Error(), "already exists") {
 		done = append(done, fmt.Sprintf("its lines in the event log will not be readable: %v", err))
 	}
-	if err := service.Start(); err != nil {
+	if err := start(ctx, service); err != nil {
 		return done, fmt.Errorf("service: start: %w", err)
 	}
 	if err := await(ctx, service, svc.Running); err != nil {
@@ -149,6 +149,24 @@ func (m Manager) uninstall(ctx context.Context) ([]string, error) {
 	}
 	_ = eventlog.Remove(Name) // what was not registered need not go
 	return []string{"stopped it", "removed the service " + Name}, nil
+}
+
+// start starts a service. While the system starts another one its database is locked, so it is tried again
+// for a while.
+func start(ctx context.Context, service *mgr.Service) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := service.Start()
+		if !errors.Is(err, windows.ERROR_SERVICE_DATABASE_LOCKED) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // stop stops a service and waits until it has.
