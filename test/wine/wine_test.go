@@ -22,7 +22,10 @@ import (
 	"github.com/fullbore-net/fullbore/result"
 )
 
-const wine64 = "/usr/lib/wine/wine64"
+const (
+	wine64     = "/usr/lib/wine/wine64"
+	wineserver = "/usr/lib/wine/wineserver64"
+)
 
 // prefix makes (or finds) a Wine prefix with the DLL that Go needs.
 func prefix(t *testing.T) []string {
@@ -34,13 +37,18 @@ func prefix(t *testing.T) []string {
 		t.Skipf("no Wine on this machine: %v", err)
 	}
 	env := append(os.Environ(), "WINEPREFIX="+prefixDir(), "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=d", "DISPLAY=")
-	dll := filepath.Join(driveC(), "windows", "system32", "bcryptprimitives.dll")
-	if _, err := os.Stat(dll); err != nil {
-		run(t, env, 5*time.Minute, wine64, "wineboot", "-i")
-		run(t, env, time.Minute, wine64, "reg", "add", `HKCU\Software\Wine`, "/v", "Version", "/d", "win10", "/f")
-		run(t, env, time.Minute, "x86_64-w64-mingw32-gcc", "-shared", "-o", dll, "testdata/processprng.c", "-ladvapi32")
-	}
 	hold.Do(func() {
+		settle := func() { run(t, env, time.Minute, wineserver, "-w") }
+		_, _, _ = start(t, env, time.Minute, wineserver, "-k").wait() // of a run that was broken off; there is hardly ever one
+		settle()
+		dll := filepath.Join(driveC(), "windows", "system32", "bcryptprimitives.dll")
+		if _, err := os.Stat(dll); err != nil {
+			run(t, env, 5*time.Minute, wine64, "wineboot", "-i")
+			settle()
+			run(t, env, time.Minute, wine64, "reg", "add", `HKCU\Software\Wine`, "/v", "Version", "/d", "win10", "/f")
+			settle()
+			run(t, env, time.Minute, "x86_64-w64-mingw32-gcc", "-shared", "-o", dll, "testdata/processprng.c", "-ladvapi32")
+		}
 		cmd := exec.Command(wine64, "cmd", "/c", "set /p x=") // waits for a line
 		cmd.Env = env
 		in, err := cmd.StdinPipe()
@@ -55,8 +63,9 @@ func prefix(t *testing.T) []string {
 	return env
 }
 
-// A program that waits keeps Wine's server, which ends its services with the last
-// program that is none, and then does not take new ones for a moment.
+// A program that waits keeps Wine's server, which ends its services with the last program that is none. Who
+// comes while it does so starts a second manager of services, and the two take each other's lines: until the
+// server has ended, nobody may come.
 var (
 	hold    sync.Once
 	held    *exec.Cmd
