@@ -156,6 +156,7 @@ type Test struct {
 	Bitrate     int64    `json:"bitrate_bps,omitempty"`  // per stream, payload bit/s; 0 = unlimited
 	Burst       int      `json:"burst,omitempty"`        // blocks sent back to back; 0 = off
 	Steady      bool     `json:"steady,omitempty"`       // UDP: what is late is given up, not made up in a burst
+	CatchUp     float64  `json:"catch_up,omitempty"`     // with Steady: share of the rate by which a late sender goes faster
 	FQRate      int64    `json:"fq_rate_bps,omitempty"`  // SO_MAX_PACING_RATE per stream, bit/s
 	Window      int      `json:"window_bytes,omitempty"` // requested socket buffer
 	MSS         int      `json:"mss_bytes,omitempty"`    // requested

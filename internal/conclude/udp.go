@@ -118,9 +118,9 @@ func senderShort(run *result.Run, d *direction) (short bool, share float64) {
 
 // SenderShort reports that a sender that offered a rate did not reach the one that it should (M-UDP); both in
 // payload bit/s. What a steady one gave up, since it was late, left gaps, but what it did send left at the
-// rate: of that steadyReached suffices.
+// rate: of that steadyReached suffices, unless it was to make up for what was late.
 func SenderShort(run *result.Run, s *result.Sum, offered, target float64) bool {
-	if run.Test.Steady {
+	if run.Test.Steady && run.Test.CatchUp == 0 {
 		return offered < steadyReached*target || offered+givenUp(run, s) < nearlyAll*target
 	}
 	return offered < nearlyAll*target

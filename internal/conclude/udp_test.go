@@ -86,6 +86,10 @@ func udpCases() map[string]sample.Test {
 	add("steady-late", sample.NewUDP(), func(t *sample.Test) { steady(t, 97e6, 2590) })
 	add("steady-too-late", sample.NewUDP(), func(t *sample.Test) { steady(t, 94e6, 5180) })
 	add("steady-slow", sample.NewUDP(), func(t *sample.Test) { steady(t, 97e6, 100) })
+	add("steady-catches-up", sample.NewUDP(), func(t *sample.Test) {
+		steady(t, 97e6, 2590)
+		t.Tune = func(head *result.Run, _ *[]result.Event) { head.Test.Steady, head.Test.CatchUp = true, 0.02 }
+	})
 	add("jitter-climbs", sample.NewUDP(), func(t *sample.Test) {
 		for i := range t.Rates {
 			t.PDV = append(t.PDV, 0.002*float64(i+1))
@@ -137,6 +141,7 @@ func TestUDPNoticesAndFlags(t *testing.T) {
 		"udp-steady-late":               {"set-rate", []string{"sender-limited"}, nil},
 		"udp-steady-too-late":           {"sender-limited", []string{"sender-limited"}, []string{"sender_limited"}},
 		"udp-steady-slow":               {"sender-limited", []string{"sender-limited"}, []string{"sender_limited"}},
+		"udp-steady-catches-up":         {"sender-limited", []string{"sender-limited"}, []string{"sender_limited"}}, // all of it was to be offered
 		"udp-jitter-climbs":             {"set-rate", []string{"jitter-climbs"}, nil},
 		"udp-uncut-user-stamps":         {"set-rate", []string{"offload-uncut", "stamps-user"}, nil},
 		"udp-above-link":                {"loss", []string{"rate-above-link"}, nil},

@@ -88,7 +88,7 @@ var pathFields = []Topic{
 	{Word: "service", In: []string{"ActivateStep"}, Text: "The service's name in the file."},
 	{Word: "step", In: []string{"ActivateStep"}, Text: "\"cir-25\" … \"cir-100\", \"eir\" (CIR + EIR), \"policing\" (above that), \"cbs\" and \"ebs\" (bursts of CBS, of CBS and EBS), \"together\"."},
 	{Word: "offered_ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "Information rate that was to be sent: frames with check, without preamble and gap."},
-	{Word: "sent_ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "What the sender sent. More than 5 % below the offered rate (2 % in the policing step) makes the step inconclusive."},
+	{Word: "sent_ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "What the sender sent. More than 2 % below the offered rate makes the step inconclusive."},
 	{Word: "ir_bps", In: []string{"ActivateStep"}, Unit: "bit/s of Ethernet frames", Text: "Information rate that arrived: what was sent, less what was lost."},
 	{Word: "flr", In: []string{"ActivateStep"}, Text: "Frame loss ratio: lost over sent frames; null = the other end does not tell."},
 	{Word: "ftd_min_s", In: []string{"ActivateStep"}, Unit: "seconds", Text: "Least frame transfer delay.", See: []string{"delay_basis"}},

@@ -37,7 +37,8 @@ var planFields = []Topic{
 		Do:   "For UDP keep it below the path MTU less headers (1472 for 1500, 1400 where tunnels may be on the path); small TCP writes measure system calls.",
 	},
 	{Word: "bitrate_bps", In: []string{"Test", "Limit"}, Unit: "bit/s of payload", Text: "Rate each stream was held to; absent = unlimited. Under \"server_limit\": what the server allows in all."},
-	{Word: "steady", In: []string{"Test"}, Text: "A UDP sender gave up and counted (\"unsent\") what it could not send within 2 ms of its due time, because its host was busy, instead of making it up in a burst: so nothing is lost on the path only because the sender was late.", See: []string{"unsent", "sender_limited"}},
+	{Word: "steady", In: []string{"Test"}, Text: "A UDP sender gave up and counted (\"unsent\") what it could not send within 2 ms of its due time, because its host was busy, instead of making it up in a burst: so nothing is lost on the path only because the sender was late.", See: []string{"unsent", "sender_limited", "catch_up"}},
+	{Word: "catch_up", In: []string{"Test"}, Unit: "ratio of the rate", Text: "By which share of its rate a steady sender went faster to make up for what it could not send in time, up to 100 ms of it: all of the load is offered, and the path never meets more than that rate and this share. Absent: what was late is not made up.", See: []string{"steady", "unsent"}},
 	{Word: "burst", In: []string{"Test"}, Unit: "blocks", Text: "How many blocks a paced stream sends back to back before it waits; absent = as few as the timer allows.", Do: "Large bursts overflow small buffers on the path: loss then measures the burst, not the rate."},
 	{
 		Word: "fq_rate_bps", In: []string{"Test"}, Unit: "bit/s on the wire per stream",

@@ -27,6 +27,9 @@ const (
 	modelError = 0.05
 )
 
+// modelCatchUp is by which share of the rate a sender that was late goes faster: the test is of all of the rate.
+const modelCatchUp = 0.02
+
 // ModelWindow is W: how many packets of payload bytes a rate needs at a round trip.
 func ModelWindow(bps float64, rtt time.Duration, payload int) int64 {
 	return int64(math.Ceil(bps * rtt.Seconds() / float64(payload*8)))
@@ -288,7 +291,9 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 		s.Name, s.Title = fmt.Sprintf("%s-bursts-%d", d, k), fmt.Sprintf("UDP %s, bursts of %d", d, p.Burst)
 		s.Why = "does the queue take a whole window at once?"
 	}
-	p.Steady = !bursts
+	if !bursts {
+		p.Steady, p.CatchUp = true, modelCatchUp
+	}
 	s.Plan = p
 	return s, true
 }

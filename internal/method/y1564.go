@@ -152,24 +152,13 @@ func Availability(flr []float64) (avail float64, severeSeconds int) {
 	return float64(n) / float64(len(flr)), severeSeconds
 }
 
-// How much of its rate a sender may leave away: it is steady, what it sends leaves at the rate, and what must arrive is
-// reckoned by what was sent; but a policer is only seen by what is more than it passes.
-const (
-	senderShort   = 0.05
-	policingShort = 0.02
-)
-
-// offeredEnough is the least that is sent of a step's rate for the service, not the host, to be tested.
-func offeredEnough(t *result.ActivateStep) float64 {
-	if t.Step == "policing" {
-		return (1 - policingShort) * t.Offered
-	}
-	return (1 - senderShort) * t.Offered
-}
+// senderShort is how much of its rate a sender may leave away: what it does send leaves at the rate, and what must
+// arrive is reckoned by what was sent.
+const senderShort = 0.02
 
 // HostTested reports that a step's sender left away so much that it says nothing of the service.
 func HostTested(t *result.ActivateStep) bool {
-	return t.Sent != nil && *t.Sent < offeredEnough(t) && !burstStep(t.Step)
+	return t.Sent != nil && *t.Sent < (1-senderShort)*t.Offered && !burstStep(t.Step)
 }
 
 // activateTolerance is what counts of a received rate may be off by.

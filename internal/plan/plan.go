@@ -188,11 +188,14 @@ type Plan struct {
 	AllowFragments bool    `json:"allow_fragments,omitempty"`
 	// Steady: what an end could not send in time, because it was not scheduled, is given up and
 	// counted instead of made up in a burst: no datagram is lost for that its sender was late.
-	Steady bool   `json:"steady,omitempty"`
-	Probe  *Probe `json:"probe,omitempty"`
-	Steer  *Steer `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
-	Ramp   *Ramp  `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
-	Swap   *Swap  `json:"swap,omitempty"`  // TCP: client and server exchange their roles
+	Steady bool `json:"steady,omitempty"`
+	// CatchUp, with Steady: what an end could not send in time it makes up after all, by going faster than its rate by
+	// this share of it, at most MaxCatchUp: where the rate is that much below what is to be tested, nothing queues for that.
+	CatchUp float64 `json:"catch_up,omitempty"`
+	Probe   *Probe  `json:"probe,omitempty"`
+	Steer   *Steer  `json:"steer,omitempty"` // UDP: the rate follows the receiver's feedback
+	Ramp    *Ramp   `json:"ramp,omitempty"`  // TCP: the streams begin one after the other
+	Swap    *Swap   `json:"swap,omitempty"`  // TCP: client and server exchange their roles
 	// NTTTCP is set exactly when Protocol is "ntttcp".
 	NTTTCP *NTTTCP `json:"ntttcp,omitempty"`
 
@@ -247,6 +250,9 @@ const (
 	MaxClasses      = 3
 	ClassSpacing    = 20 * time.Millisecond
 )
+
+// MaxCatchUp bounds Plan.CatchUp.
+const MaxCatchUp = 0.1
 
 // Time limits of iperf3 3.21.
 const (
@@ -373,6 +379,7 @@ func (p Plan) Validate() error {
 	bad(p.Window < 0 || p.Window > MaxWindow, "window", p.Window, "must be at most 512 MiB")
 	bad(p.MSS != 0 && (p.MSS < MinMSS || p.MSS > MaxMSS), "mss", p.MSS, fmt.Sprintf("must be %d…%d", MinMSS, MaxMSS))
 	bad(p.Pacing != PacingDefault && p.Pacing != PacingFrugal && p.Pacing != PacingPrecise, "pacing", p.Pacing, "must be frugal or precise")
+	bad(!(p.CatchUp >= 0 && p.CatchUp <= MaxCatchUp) || p.CatchUp > 0 && !p.Steady, "catch_up", p.CatchUp, fmt.Sprintf("must be 0…%g, of a steady sender", MaxCatchUp))
 	bad(p.Offload != OffloadAuto && p.Offload != OffloadOn && p.Offload != OffloadOff, "offload", p.Offload, "must be on or off")
 	if pr := p.Probe; pr != nil {
 		least := MinProbe
@@ -427,7 +434,7 @@ func (p Plan) Test() result.Test {
 		Transport: string(p.Transport), MPTCP: p.MPTCP, Direction: string(p.Direction), Streams: p.Streams,
 		Target: p.Host, Port: p.Port, Duration: p.Duration.Seconds(), Bytes: p.Bytes, Blocks: p.Blocks,
 		Omit: p.Omit.Seconds(), Interval: p.Interval.Seconds(), BlockSize: p.BlockSize, Bitrate: p.Bitrate,
-		Burst: p.Burst, Steady: p.Steady, FQRate: p.FQRate, Window: int(p.Window), MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS,
+		Burst: p.Burst, Steady: p.Steady, CatchUp: p.CatchUp, FQRate: p.FQRate, Window: int(p.Window), MSS: p.MSS, NoDelay: p.NoDelay, TOS: p.TOS,
 		FlowLabel: p.FlowLabel, Congestion: p.Congestion, ZeroCopy: p.Send == SendZeroCopy,
 		SkipRxCopy: p.Receive == Discard, GSO: p.GSRO, GRO: p.GSRO, Counters64: p.Counters64, DF: p.DontFragment,
 		Repeating: p.Repeating, Title: p.Title, ExtraData: p.ExtraData, File: p.File,

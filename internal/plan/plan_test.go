@@ -88,6 +88,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"endless, bytes":  {Host: "h", Endless: true, Bytes: 1},
 		"129, no ext":     {Host: "h", Streams: 129, Extension: "off"},
 		"small datagrams": {Host: "h", Transport: UDP, BlockSize: MinUDPBlock - 1},
+		"catch-up":        {Host: "h", Transport: UDP, BlockSize: 1000, Steady: true, CatchUp: 2 * MaxCatchUp},
 		"large datagrams": {Host: "h", Transport: UDP, BlockSize: MaxUDPBlock + 1},
 		"roles, UDP":      {Host: "h", Transport: UDP, Swap: &Swap{}},
 		"roles, probes":   {Host: "h", Probe: &Probe{}, Swap: &Swap{}},

@@ -304,7 +304,7 @@ func (m Method) volume(it Item) int64 {
 // counts of who lost them are exact.
 func (m Method) full(it Item, d result.Direction, round int) method.Step {
 	p := plan.Plan{Transport: plan.UDP, Direction: plan.Direction(d), Streams: 1, RateSet: true, BlockSize: m.payload(it), DontFragment: true}
-	p.Bitrate, p.Steady = m.fullRate(it), true
+	p.Bitrate, p.Steady, p.CatchUp = m.fullRate(it), true, m.catchUp(it)
 	s := m.named(it, d, round, "loss, duplicates and order of a full link", p)
 	s.Plan.Omit = 0 // each datagram counts
 	s.Volume = int64(float64(p.Bitrate) / 8 * it.Time.Seconds())
@@ -317,6 +317,23 @@ func (m Method) fullRate(it Item) int64 {
 		return it.Rate
 	}
 	return int64(bdp.UDP(m.family()).Convert(it.Share*float64(m.Suite.Link), m.payload(it), bdp.L1, bdp.L7))
+}
+
+// belowLink is how much of the link a sender that makes up for what was late may take; mostCatchUp is by which share
+// of its rate it does so at most.
+const (
+	belowLink   = 0.99
+	mostCatchUp = 0.04
+)
+
+// catchUp is by which share of the full rate its sender may go faster when it was late: it stays below the link's
+// rate, so that nothing queues for that, and yet sends all that the item is about.
+func (m Method) catchUp(it Item) float64 {
+	share := it.Share
+	if it.Rate > 0 {
+		share = float64(it.Rate) / max(bdp.UDP(m.family()).Convert(float64(m.Suite.Link), m.payload(it), bdp.L1, bdp.L7), 1)
+	}
+	return min(max(belowLink/max(share, belowLink/2)-1, 0), mostCatchUp)
 }
 
 // payload is what fills a packet, unless the item says how much.

@@ -109,6 +109,9 @@ func (j *Judge) how(it Item) string {
 		rate, size := m.fullRate(it), m.payload(it)
 		onWire := float64(rate) * onLayer(size, m, units.L1)
 		text = fmt.Sprintf("Datagrams of %d bytes of payload, not to be fragmented, paced to %s of payload (%s of the link on layer 1) for %s, %s. Each is known by its number: arrived, lost, twice, late, out of order; and where it was lost, as far as the receiving host counts its own.", size, spell("bit/s", float64(rate)), percent(onWire/float64(m.Suite.Link)), lasts, rounds)
+		if more := m.catchUp(it); more > 0 {
+			text += fmt.Sprintf(" What its host did not let a sender send in time it makes up, up to %s faster: below the link's rate, and yet all of the load. Where it sends less than 99 %% of it all the same, nothing is said.", percent(more))
+		}
 	case UDPSmall:
 		text = fmt.Sprintf("Datagrams of %d bytes of payload each %s for %s, %s, with nothing beside them. Their delay variation is told over the fastest of them, so it needs no clock in common.", it.Payload, each, lasts, rounds)
 		if m.Suite.find(Latency) != nil {

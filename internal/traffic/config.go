@@ -109,7 +109,8 @@ type UDPConfig struct {
 	// at least 32, and a datagram without it is foreign. 0 = iperf3's header alone.
 	Nonce    uint64
 	Pacing   plan.Pacing
-	Steady   bool // what is late by more than 2 ms is given up, not made up; not with Iperf3
+	Steady   bool    // what is late by more than 2 ms is given up, not made up; not with Iperf3
+	CatchUp  float64 // with Steady: share of the rate by which it is made up after all, up to 100 ms of it; 0 = it is not
 	Offload  plan.Offload
 	FirstSeq uint64 // of every flow; 0 = 1, what every peer expects
 	// Drain is how much silence ends the count of the tail, at least 200 ms: 4 round trips.

@@ -17,6 +17,8 @@ const (
 	// sender it is steadyMost: so much of what it sends a queue must hold at once.
 	giveUp     = int64(100 * time.Millisecond)
 	steadyMost = int64(2 * time.Millisecond)
+	// owedMost is how much time's datagrams a steady sender may owe (see bursts.spare); what is due longer is unsent.
+	owedMost = giveUp
 	// stallFrom is from which lateness on a burst counts as a stall of this end.
 	stallFrom = int64(time.Millisecond)
 	// catchUpSpan is how much time's datagrams leave together while a stall is made up.
@@ -44,6 +46,9 @@ type bursts struct {
 	patient bool
 	// giveUp is how late a datagram may be sent, ns (or its own gap, if that is longer).
 	giveUp int64
+	// spare is by which share of the rate what was given up is made up after all: one more burst among so many. It is
+	// for rates that much below what the path must carry.
+	spare float64
 
 	rate    int64 // payload bit/s; 0 = not paced
 	planned int64 // datagrams a burst
@@ -59,7 +64,9 @@ type bursts struct {
 
 	// late is how late the burst that began last was; −1 = not paced, or already taken.
 	late   int64
-	unsent int64 // given up
+	unsent int64   // given up for good
+	owed   int64   // given up, to be made up
+	extra  float64 // of a burst more that is due
 }
 
 // set begins a schedule of rate bit/s at now. What was already waited of the gap to the
@@ -70,6 +77,7 @@ func (p *bursts) set(rate, now int64) {
 		left, gap = max(p.due()-now, 0), p.timeOf(p.planned)
 	}
 	p.rate, p.next, p.open, p.least, p.late = rate, 0, 0, 0, -1
+	p.unsent, p.owed, p.extra = p.unsent+p.owed, 0, 0
 	if rate <= 0 {
 		p.planned = p.full
 		return
@@ -139,7 +147,20 @@ func (p *bursts) allow(now int64) (n, wait int64) {
 	}
 	p.begin(due, at, now)
 	p.late = late // of the first that was due, given up or not
+	p.repay()
 	return p.open, 0
+}
+
+// repay puts one more burst behind the one that began, as often as spare says.
+func (p *bursts) repay() {
+	if p.owed < p.planned || p.next < p.planned {
+		return
+	}
+	if p.extra += p.spare; p.extra >= 1 {
+		p.extra -= 1 + p.spare // that one counts for none itself
+		p.owed -= p.planned
+		p.next -= p.planned
+	}
 }
 
 // begin starts a burst that was due at due, allowed from at and starts now.
@@ -227,10 +248,17 @@ func (p *bursts) skip(before int64) {
 	unit := 8 * uint64(time.Second) * uint64(p.size)
 	q, _ := bits.Div64(hi%unit, lo, unit)
 	n := (int64(q) - p.next + p.planned) / p.planned * p.planned
-	if n > 0 {
-		p.next += n
-		p.unsent += n
+	if n <= 0 {
+		return
 	}
+	p.next += n
+	if p.spare > 0 {
+		p.owed += n
+		most := int64(float64(owedMost) / float64(max(p.timeOf(1), 1)))
+		n = max(p.owed-most, 0)
+		p.owed -= n
+	}
+	p.unsent += n
 }
 
 // took records that n datagrams left, or were refused: their time has passed.

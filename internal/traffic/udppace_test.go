@@ -330,6 +330,37 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestSteadyCatchesUp: one that may go a little faster makes up what a stall kept it from sending, one burst more among so
+// many, and no more than that; of a stall that is too long the rest is given up.
+func TestSteadyCatchesUp(t *testing.T) {
+	const rate, size, spare = 60_000_000, 1200, 0.04 // one each 160 µs
+	for name, c := range map[string]struct {
+		stall           time.Duration
+		unsent, stalled int64 // datagrams given up, at most; of the stall
+	}{"short": {10 * time.Millisecond, 0, 62}, "long": {150 * time.Millisecond, 310, 937}} {
+		p := schedule(rate, size)
+		p.giveUp, p.spare = steadyMost, spare
+		p.set(rate, 0)
+		s := &sim{p: p}
+		s.until(int64(time.Second))
+		s.now += c.stall.Nanoseconds()
+		s.until(s.now + int64(10*time.Millisecond)) // what is late by less than 2 ms
+		before, from := s.sent, s.now
+		s.until(from + int64(500*time.Millisecond))
+		// 3125 at the rate, and a twenty-fifth of them more while some are owed.
+		if more := s.sent - before - 3125; more < min(c.stalled-15, 120) || more > 126 {
+			t.Errorf("%s: %d more than at the rate in half a second", name, more)
+		}
+		s.until(6 * int64(time.Second))
+		if total := s.sent + p.unsent; total < 37499 || total > 37501 {
+			t.Errorf("%s: sent %d and gave up %d, want 37500 together", name, s.sent, p.unsent)
+		}
+		if p.unsent > c.unsent || p.unsent < c.unsent*9/10 {
+			t.Errorf("%s: gave up %d, want %d", name, p.unsent, c.unsent)
+		}
+	}
+}
+
 // In iperf3's manner nothing is given up: a long stall is made up in time.
 func TestPatience(t *testing.T) {
 	const rate, size = 11_200_000, 1400 // 1000 a second

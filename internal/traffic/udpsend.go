@@ -49,7 +49,7 @@ func newUDPSender(e *Engine, slot, senders int64) *udpSender {
 		giveUp: giveUp,
 	}
 	if e.cfg.UDP.Steady {
-		u.pace.giveUp = steadyMost
+		u.pace.giveUp, u.pace.spare = steadyMost, e.cfg.UDP.CatchUp
 	}
 	switch {
 	case !e.thin():

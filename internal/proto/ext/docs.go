@@ -51,6 +51,8 @@ type ClientHello struct {
 	Pacing  plan.Pacing  `json:"pacing,omitempty"`
 	// Steady is plan.Steady: what the server sends late it gives up.
 	Steady bool `json:"steady,omitempty"`
+	// CatchUp is plan.CatchUp: by which share of its rate the server goes faster to make that up after all.
+	CatchUp float64 `json:"catch_up,omitempty"`
 	// Interval is the time between the server's live reports, s, where less than a second is
 	// wanted.
 	Interval float64 `json:"interval_s,omitempty"`

@@ -315,7 +315,7 @@ func (r *clientRun) buildParams() error {
 	if r.p.Extension != "off" {
 		h := &ext.ClientHello{
 			V: ext.Version, Version: r.c.Tool.Version, Features: features(), Queue: r.p.Queue, ProbeOnly: r.wantsOnlyProbes(),
-			Offload: r.p.Offload, Pacing: r.p.Pacing, Steady: r.p.Steady, Swap: r.swap.wish(&r.p),
+			Offload: r.p.Offload, Pacing: r.p.Pacing, Steady: r.p.Steady, CatchUp: r.p.CatchUp, Swap: r.swap.wish(&r.p),
 		}
 		if r.p.Probe == nil { // a server answers probes only of those who want some
 			h.Features = slices.DeleteFunc(h.Features, func(f string) bool { return f == ext.FeatureProbe || f == ext.FeaturePing || f == ext.FeatureMTU })

@@ -36,6 +36,9 @@ func (t *session) planDatagrams() {
 			p.Pacing = o
 		}
 		p.Steady = t.hello.Steady
+		if p.Steady {
+			p.CatchUp = min(max(t.hello.CatchUp, 0), plan.MaxCatchUp)
+		}
 	}
 }
 
@@ -93,7 +96,7 @@ func (t *session) udpConfig() traffic.UDPConfig {
 	}
 	return traffic.UDPConfig{
 		Wide: t.plan.Counters64, Nonce: nonceOf(t.hello.Has(ext.FeatureUDP), t.nonce, t.plan.BlockSize),
-		Pacing: t.plan.Pacing, Steady: t.plan.Steady, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
+		Pacing: t.plan.Pacing, Steady: t.plan.Steady, CatchUp: t.plan.CatchUp, Offload: t.plan.Offload, Drain: t.drainTime(), Window: t.plan.Window,
 		Iperf3: t.s.Plain,
 	}
 }
@@ -140,7 +143,7 @@ func (r *clientRun) udpConfig() traffic.UDPConfig {
 		offload = plan.OffloadOn
 	}
 	return traffic.UDPConfig{
-		Wide: r.wideCounters(), Nonce: r.nonce(), Pacing: r.p.Pacing, Steady: r.p.Steady, Offload: offload,
+		Wide: r.wideCounters(), Nonce: r.nonce(), Pacing: r.p.Pacing, Steady: r.p.Steady, CatchUp: r.p.CatchUp, Offload: offload,
 		Drain: roundTrips(r.conn, 4), Window: r.p.Window, Iperf3: r.c.Plain,
 	}
 }
