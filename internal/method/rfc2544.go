@@ -228,8 +228,11 @@ func (r RFC2544) part(part string, frame int, d plan.Direction, history, mine []
 		length(t.loss, share*r.most(frame))
 		// Below what the path carries, a burst after a moment without a processor would be another load.
 		// Above it a queue is full anyway, and what counts is that the load is offered whole.
-		upper := r.Throughput(frame, d, history).Upper
-		p.Steady = upper == 0 || share*r.most(frame) <= upper
+		found := r.Throughput(frame, d, history)
+		load := share * r.most(frame)
+		if p.Steady = found.Upper == 0 || load <= found.Upper; p.Steady {
+			p.CatchUp = min(max(found.Lower/load-1, 0), curveCatchUp)
+		}
 		s.Title, s.Why = fmt.Sprintf("%s at %.0f %% of the link", d, 100*share), "how much is lost at this load?"
 	case PartBursts:
 		if !r.burst(&p, &s, frame, d, mine) {
@@ -389,8 +392,13 @@ func (r RFC2544) Answer(history []Done) (out []SizeResult) {
 	return out
 }
 
-// curveReached is the share of a load below which a point of the loss curve is that of another load.
-const curveReached = 0.95
+const (
+	// curveReached is the share of a load below which a point of the loss curve is that of another load (M-UDP).
+	curveReached = 0.99
+	// curveCatchUp is by which share of a load a sender that was late goes faster, where the path carries that
+	// without loss.
+	curveCatchUp = 0.04
+)
 
 // curve reads the loads of the loss curve; those that were made again count once.
 func (r RFC2544) curve(frame int, d result.Direction, mine []Done) (out []LossPoint) {

@@ -50,6 +50,7 @@ func TestRFC2544(t *testing.T) {
 	path, buffer := 400e6, 2000.0 // payload bit/s, frames
 	rng := rand.New(rand.NewPCG(1, 1))
 	var history []method.Done
+	catches := 0
 	for {
 		s, more := r.Next(history)
 		if !more {
@@ -64,6 +65,12 @@ func TestRFC2544(t *testing.T) {
 		room := path*seconds/payload + buffer*(0.95+0.1*rng.Float64())
 		if s.Plan.Blocks == 0 {
 			room = path * seconds / payload
+		}
+		if c := s.Plan.CatchUp; c > 0 {
+			catches++
+			if load*(1+c) > path || !s.Plan.Steady {
+				t.Errorf("%s: %.4g bit/s, and %.2g %% more where it was late, are above %.4g", s.Name, load, 100*c, path)
+			}
 		}
 		lost := max(sent-int64(room), 0)
 		good := float64(sent-lost) * payload / seconds
@@ -96,8 +103,8 @@ func TestRFC2544(t *testing.T) {
 		}
 	}
 	got := r.Answer(history)
-	if len(got) != 1 {
-		t.Fatalf("%+v", got)
+	if len(got) != 1 || catches == 0 {
+		t.Fatalf("%d loads were made up for, %+v", catches, got)
 	}
 	x := got[0]
 	if want := path / payload; x.Throughput > want*1.001 || x.Throughput < want*0.98 {
