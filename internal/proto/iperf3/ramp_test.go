@@ -63,15 +63,18 @@ func TestRampBetweenFullbores(t *testing.T) {
 			if len(p.Ramp) < 8 || p.Answered < 1 || p.Sent < p.Answered || p.Connect == nil || p.Connect.Min <= 0 {
 				t.Fatalf("%+v", p)
 			}
-			if p.Ramp[0].Open != 1 || p.Ramp[len(p.Ramp)-1].Open != 3 || p.Ramp[0].BPS <= 0 {
+			if p.Ramp[0].Open != 1 || p.Ramp[len(p.Ramp)-1].Open != 3 {
 				t.Errorf("%+v", p.Ramp)
 			}
-			asked := 0
+			asked, moved := 0, 0
 			for _, iv := range p.Ramp {
 				asked += len(iv.Requests)
+				if iv.BPS > 0 { // in a tenth of a second a busy machine may move nothing
+					moved++
+				}
 			}
-			if asked == 0 {
-				t.Error("no request in an interval")
+			if asked == 0 || moved < len(p.Ramp)/2 {
+				t.Errorf("%d requests, rates in %d intervals of %d: %+v", asked, moved, len(p.Ramp), p.Ramp)
 			}
 			for _, want := range []result.Direction{result.Up, result.Down} {
 				if d != plan.Both && string(d) != string(want) {
