@@ -27,9 +27,6 @@ const (
 	modelError = 0.05
 )
 
-// modelCatchUp is by which share of the rate a sender that was late goes faster: the test is of all of the rate.
-const modelCatchUp = 0.02
-
 // ModelWindow is W: how many packets of payload bytes a rate needs at a round trip.
 func ModelWindow(bps float64, rtt time.Duration, payload int) int64 {
 	return int64(math.Ceil(bps * rtt.Seconds() / float64(payload*8)))
@@ -166,7 +163,7 @@ func (m Model) part(history []Done, d plan.Direction, bursts bool) ModelPart {
 		late := false
 		if s := x.Run.Sum(result.Direction(d)); s != nil && s.Sender != nil {
 			p.Seconds += s.Sender.Seconds() // of the parts
-			late = conclude.SenderShort(x.Run, s, s.Sender.Rate(), m.Rate)
+			late = shortOf(x.Run, result.Direction(d), m.Rate)
 		}
 		if late { // less was asked of the path than it should carry: no evidence
 			p.Late++
@@ -291,9 +288,7 @@ func (m Model) next(history []Done, d plan.Direction, bursts bool) (Step, bool) 
 		s.Name, s.Title = fmt.Sprintf("%s-bursts-%d", d, k), fmt.Sprintf("UDP %s, bursts of %d", d, p.Burst)
 		s.Why = "does the queue take a whole window at once?"
 	}
-	if !bursts {
-		p.Steady, p.CatchUp = true, modelCatchUp
-	}
+	p.Steady = !bursts // and what was late is not made up: on a path of just this rate it would queue
 	s.Plan = p
 	return s, true
 }

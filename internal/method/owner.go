@@ -41,10 +41,14 @@ func ownDrops(run *result.Run, d result.Direction) (own, path int64) {
 	return min(*l.Socket, l.Lost), l.Lost - min(*l.Socket, l.Lost)
 }
 
-// shortOf reports that the sender of a direction reached less than a share of a rate of payload.
-func shortOf(run *result.Run, d result.Direction, bps, share float64) bool {
+// senderReached is the share of a rate below which a sender did not reach it (M-UDP).
+const senderReached = 0.99
+
+// shortOf reports that the sender of a direction did not reach a rate of payload: what was measured is of a
+// lower one.
+func shortOf(run *result.Run, d result.Direction, bps float64) bool {
 	s := run.Sum(d)
-	return s != nil && s.Sender != nil && s.Sender.Rate() < share*bps
+	return s != nil && s.Sender != nil && s.Sender.Rate() < senderReached*bps
 }
 
 // broke reports that a step's own test did not come to its end.

@@ -392,13 +392,9 @@ func (r RFC2544) Answer(history []Done) (out []SizeResult) {
 	return out
 }
 
-const (
-	// curveReached is the share of a load below which a point of the loss curve is that of another load (M-UDP).
-	curveReached = 0.99
-	// curveCatchUp is by which share of a load a sender that was late goes faster, where the path carries that
-	// without loss.
-	curveCatchUp = 0.04
-)
+// curveCatchUp is by which share of a load a sender that was late goes faster, where the path carries that
+// without loss.
+const curveCatchUp = 0.04
 
 // curve reads the loads of the loss curve; those that were made again count once.
 func (r RFC2544) curve(frame int, d result.Direction, mine []Done) (out []LossPoint) {
@@ -408,7 +404,7 @@ func (r RFC2544) curve(frame int, d result.Direction, mine []Done) (out []LossPo
 		if l == nil || unclear(m, d) {
 			continue
 		}
-		p := LossPoint{Share: float64(m.Step.Plan.Bitrate) / r.most(frame), Loss: l.Ratio, Short: shortOf(m.Run, d, float64(m.Step.Plan.Bitrate), curveReached)}
+		p := LossPoint{Share: float64(m.Step.Plan.Bitrate) / r.most(frame), Loss: l.Ratio, Short: shortOf(m.Run, d, float64(m.Step.Plan.Bitrate))}
 		if own, _ := ownDrops(m.Run, d); l.Sent > 0 {
 			p.Own = float64(own) / float64(l.Sent)
 		}

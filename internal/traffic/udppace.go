@@ -254,8 +254,7 @@ func (p *bursts) skip(before int64) {
 	p.next += n
 	if p.spare > 0 {
 		p.owed += n
-		most := int64(float64(owedMost) / float64(max(p.timeOf(1), 1)))
-		n = max(p.owed-most, 0)
+		n = max(p.owed-owedMost/max(p.timeOf(1), 1), 0)
 		p.owed -= n
 	}
 	p.unsent += n
