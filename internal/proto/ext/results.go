@@ -146,7 +146,7 @@ func (s *StreamResult) sane() bool {
 			return false
 		}
 		if x := u.Received; x != nil {
-			if min(x.Packets, x.Bytes, x.Duplicates, x.Reordered, x.Late, x.Highest, x.Tail) < 0 {
+			if min(x.Packets, x.Bytes, x.Duplicates, x.Reordered, x.Late, x.Highest, x.Tail, x.Early) < 0 {
 				return false
 			}
 			x.Stamps = Printable(x.Stamps)

@@ -178,7 +178,7 @@ func adopt(e result.End, s *result.Stream, u *result.UDPStream, x *result.UDPStr
 	switch {
 	case x == nil:
 	case s.Direction.Sender() == e:
-		if r := x.Received; r != nil && min(r.Packets, r.Bytes, r.Duplicates, r.Reordered, r.Late, r.Highest, r.Tail) >= 0 {
+		if r := x.Received; r != nil && min(r.Packets, r.Bytes, r.Duplicates, r.Reordered, r.Late, r.Highest, r.Tail, r.Early) >= 0 {
 			r.Stamps = ext.Printable(r.Stamps)
 			u.Received = r
 		}
