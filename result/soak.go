@@ -31,6 +31,23 @@ type SoakWay struct {
 	// hours; of longer soaks twice as long as often as it takes to stay below 90000 values.
 	Step  float64    `json:"step_s"`
 	Rates []*float64 `json:"rates_bps"` // see Step
+	// Minutes are the 1-s records minute by minute; of soaks above 14 days the last 20160.
+	Minutes *SoakMinutes `json:"minutes,omitempty"`
+}
+
+// SoakMinutes are columns of one length: value i is of the minute that begins 60·i s after Start.
+type SoakMinutes struct {
+	Start    float64    `json:"start_s"`    // s since the soak began
+	Measured []float64  `json:"measured_s"` // s that were measured
+	Bytes    []int64    `json:"bytes"`      // payload
+	Median   []*float64 `json:"median_bps"` // of the 1-s rates, as Min and Max; within 0.3 %; null = not measured
+	Min      []*float64 `json:"min_bps"`    // the slowest
+	Max      []*float64 `json:"max_bps"`    // the fastest
+	// Packets, Lost, Retransmits and PDV are absent where no minute knows them, and null in those that do not.
+	Packets     []*int64   `json:"packets,omitempty"`     // UDP
+	Lost        []*int64   `json:"lost,omitempty"`        // UDP
+	Retransmits []*int64   `json:"retransmits,omitempty"` // TCP segments
+	PDV         []*float64 `json:"pdv_p99_s,omitempty"`   // UDP: from the intervals' quantiles
 }
 
 // SoakLevel is a step of the load with what it usually carries.

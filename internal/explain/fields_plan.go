@@ -20,7 +20,7 @@ var planFields = []Topic{
 		See:  []string{"short-run"},
 	},
 	{
-		Word: "bytes", In: []string{"Test", "Total", "StreamInterval", "IntervalSum", "UDPSent", "UDPReceived", "SoakFigures", "SoakShift"}, Unit: "bytes of payload",
+		Word: "bytes", In: []string{"Test", "Total", "StreamInterval", "IntervalSum", "UDPSent", "UDPReceived", "SoakFigures", "SoakMinutes", "SoakShift"}, Unit: "bytes of payload",
 		Text: "In \"test\": end after so many, all streams together. Elsewhere: what was written (sender) or read (receiver) in the time of the surrounding object.",
 		Do:   "Offered is not delivered: the receiver's count is the result, the sender's the cross-check.",
 	},

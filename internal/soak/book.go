@@ -48,6 +48,7 @@ type way struct {
 	levels []Rates            // 1-s rates of each step
 	figs   figures
 	hours  []figures // by number of the hour
+	mins   minutes
 	series series
 	// quick is the usual rate per step, refreshed with each second.
 	quick []float64
@@ -313,7 +314,7 @@ func (b *Book) directions() (out []result.Direction) {
 func (b *Book) way(d result.Direction) *way {
 	w := b.ways[d]
 	if w == nil {
-		w = &way{dir: d, basis: map[string]float64{}, series: newSeries(b.Head.Asked)}
+		w = &way{dir: d, basis: map[string]float64{}, mins: newMinutes(b.Head.Asked), series: newSeries(b.Head.Asked)}
 		b.ways[d] = w
 	}
 	return w
@@ -343,6 +344,9 @@ func (b *Book) second(s *Second) {
 	}
 	w.figs.add(s)
 	w.hour(float64(s.T)).add(s)
+	if f := w.mins.at(s.T); f != nil {
+		f.add(s)
+	}
 	w.series.add(s)
 	w.levels = w.figs.levels
 	if s.Cover >= leastCover {
@@ -371,7 +375,10 @@ func (b *Book) total(t *Total) {
 		return
 	}
 	w := b.way(t.Direction)
-	for _, f := range []*figures{&w.figs, w.hour(t.T)} {
+	for _, f := range []*figures{&w.figs, w.hour(t.T), w.mins.at(int64(max(t.T, 0)))} {
+		if f == nil {
+			continue
+		}
 		add(&f.packets, t.Packets)
 		add(&f.lost, t.Lost)
 		f.addPDV(t.PDV)

@@ -104,6 +104,7 @@ func (b *Book) wayResult(d result.Direction) result.SoakWay {
 			out.Rates[i] = &r
 		}
 	}
+	out.Minutes = w.mins.result()
 	rel := w.relative(refs)
 	out.Trend = trendOf(rel, out.Step)
 	out.Shifts = shiftsOf(rel, out.Step)

@@ -252,8 +252,89 @@ func TestSeriesIsBounded(t *testing.T) {
 	}
 	s := b.Result()
 	w := s.Ways[0]
+	if len(w.Minutes.Bytes) != 400000/60+1 || w.Minutes.Bytes[6000] != 60*125e6 {
+		t.Errorf("%d minutes", len(w.Minutes.Bytes))
+	}
 	if len(w.Rates) > MaxSeries || w.Step != 8 || *w.Rates[len(w.Rates)-1] != 1e9 || len(s.Hours) != 112 || *w.Figures.Min != 1e9 {
 		t.Errorf("%d values each %v s, %d hours", len(w.Rates), w.Step, len(s.Hours))
+	}
+}
+
+// Every second is in its minute, in any order within two minutes, and the minutes of a direction add up to its
+// whole; of what was not measured nothing is made up.
+func TestMinutes(t *testing.T) {
+	b := NewBook(head(plan.Plan{Direction: plan.Down}, 1000))
+	lost, sent := int64(1), int64(100)
+	second := func(at int64, mbit float64) {
+		b.Add(Line{Second: &Second{
+			Direction: result.Down, T: at, Cover: 1, Bytes: int64(mbit * 1e6 / 8), Basis: ByReceiver, Packets: &sent, Lost: &lost,
+			PDV: &PDVPart{N: 10, Min: 1e-3, P50: 1e-3, P95: 1e-3, P99: 1e-3, P999: 1e-3, Max: 1e-3},
+		}})
+	}
+	for at := int64(61); at < 180; at++ { // minute 1 with 59 seconds, minute 2 without its first
+		if at != 120 {
+			second(at, float64(at))
+		}
+	}
+	second(120, 500)                                                                           // late
+	second(400, 40)                                                                            // minutes 3 to 5 are a gap
+	b.Add(Line{Total: &Total{T: 401, Direction: result.Down, Lost: &lost}})                    // what only the end told
+	b.Add(Line{Second: &Second{Direction: result.Down, T: 401, Cover: 0.2, Bytes: 125e6 / 5}}) // too short for a rate
+	w := b.Result().Ways[0]
+	m := w.Minutes
+	if m == nil || m.Start != 60 || len(m.Bytes) != 6 {
+		t.Fatalf("%+v", m)
+	}
+	bytes, measured, losses := int64(0), 0.0, int64(0)
+	for i := range m.Bytes {
+		bytes, measured = bytes+m.Bytes[i], measured+m.Measured[i]
+		if m.Lost[i] != nil {
+			losses += *m.Lost[i]
+		}
+	}
+	if f := w.Figures; bytes != f.Bytes || math.Abs(measured-f.Measured) > 1e-6 || losses != *f.Lost {
+		t.Errorf("the minutes have %d bytes, %v s, %d lost; the whole %+v", bytes, measured, losses, f)
+	}
+	for i, want := range []struct{ median, min, max, measured float64 }{{90e6, 61e6, 119e6, 59}, {150e6, 121e6, 500e6, 60}, {}, {}, {}, {40e6, 40e6, 40e6, 1.2}} {
+		got := [4]float64{value(m.Median[i]), value(m.Min[i]), value(m.Max[i]), m.Measured[i]}
+		for k, w := range [4]float64{want.median, want.min, want.max, want.measured} {
+			if math.Abs(got[k]-w) > 0.004*w {
+				t.Errorf("minute %d: %v, want %v", i, got, want)
+			}
+		}
+		if known := want.measured > 0; (m.PDV[i] != nil) != known || (m.Packets[i] != nil) != known {
+			t.Errorf("minute %d: variation %v, packets %v", i, m.PDV[i], m.Packets[i])
+		}
+	}
+	if m.Retransmits != nil {
+		t.Errorf("retransmits %v of UDP", m.Retransmits)
+	}
+}
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// Of a soak of months the last fourteen days' minutes stay, also over a gap of weeks.
+func TestMinutesAreBounded(t *testing.T) {
+	const day = 86400
+	b := NewBook(head(plan.Plan{Direction: plan.Up}, 60*day))
+	add := func(from, to int64) *result.SoakMinutes {
+		for at := from; at < to; at += 60 {
+			b.Add(Line{Second: &Second{Direction: result.Up, T: at, Cover: 1, Bytes: at / 60, Basis: ByReceiver}})
+		}
+		return b.Result().Ways[0].Minutes
+	}
+	m := add(0, 15*day)
+	if n := len(m.Bytes); n != MaxMinutes || m.Start != day || m.Bytes[0] != day/60 || m.Bytes[n-1] != 15*day/60-1 {
+		t.Errorf("%d minutes from %v s on", n, m.Start)
+	}
+	m = add(45*day, 45*day+600)
+	if n := len(m.Bytes); n != 10 || m.Start != 45*day || m.Bytes[0] != 45*day/60 || m.Median[8] == nil {
+		t.Errorf("behind a gap: %d minutes from %v s on, %v", n, m.Start, m.Bytes)
 	}
 }
 
