@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -293,14 +294,14 @@ func contains(s, part string) bool {
 // exactly one R.
 func TestMultiClient(t *testing.T) {
 	t.Parallel()
-	f := serve(t, Config{Multi: true, Duration: time.Second, OneOff: true}, nil)
+	f := serve(t, Config{Multi: true, Duration: 30 * time.Second, OneOff: true}, nil)
 	var waiting []net.Conn
 	join := func() net.Conn {
 		nc := visitor(t, f)
 		say(t, nc, WordState)
 		hear(t, nc, StateIdle)
 		say(t, nc, 9)
-		hear(t, nc, 1) // its own time, whatever is proposed
+		hear(t, nc, 30) // its own time, whatever is proposed
 		return nc
 	}
 	for range maxWaiting {
@@ -338,9 +339,16 @@ func TestMultiClient(t *testing.T) {
 	for _, nc := range waiting {
 		hear(t, nc, WordStart)
 	}
+	until(t, "a row with data", func() bool {
+		return len(f.tests()) > 0 && slices.ContainsFunc(f.tests()[0].run().Intervals(result.Server), func(iv result.Interval) bool {
+			return slices.ContainsFunc(iv.Sums, func(s result.IntervalSum) bool { return s.Bytes > 0 })
+		})
+	})
+	say(t, last, WordEnd) // it is interrupted
+	hear(t, last, StateFinished)
 	run := f.finished(t, 0)
-	if run.Err != nil || bytesOf(run, result.Server) == 0 {
-		t.Errorf("the run: %+v", run.Err)
+	if run.Err == nil || run.Err.Code != "sender-interrupted" || bytesOf(run, result.Server) == 0 {
+		t.Errorf("the run: %d bytes, %+v", bytesOf(run, result.Server), run.Err)
 	}
 	for _, nc := range append(waiting, last) {
 		if b, _ := io.ReadAll(nc); len(b) > 0 {
