@@ -34,7 +34,8 @@ type UDPSent struct {
 	Bytes   int64 `json:"bytes"`
 	// Refused were not sent: the system said no (ENOBUFS, EAGAIN, a firewall). Never loss.
 	Refused int64 `json:"refused"`
-	// Unsent were due and given up, because this end was late by more than 100 ms.
+	// Unsent were due and given up, because this end was late by more than 100 ms; of a steady sender by more than 2 ms, less
+	// what it made up.
 	Unsent    int64 `json:"unsent"`
 	BlockedNS int64 `json:"blocked_ns"` // time spent waiting in send calls
 	// Bursts in datagrams: what the plan asks for, and the largest that left back to back

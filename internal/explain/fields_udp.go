@@ -17,8 +17,8 @@ var udpFields = []Topic{
 	},
 	{
 		Word: "unsent", In: []string{"UDPSent", "UDPInterval"}, Unit: "datagrams",
-		Text: "Fell due and were given up, because the sender was more than 100 ms late with them. The offered rate is lower by them; they are not lost.",
-		See:  []string{"sender-limited"},
+		Text: "Fell due and were given up, because the sender was more than 100 ms late with them, a steady one more than 2 ms and could not make up for it. The offered rate is lower by them; they are not lost.",
+		See:  []string{"sender-limited", "steady", "catch_up"},
 	},
 	{Word: "blocked_ns", In: []string{"UDPSent"}, Unit: "nanoseconds", Text: "Time that the sender spent waiting within send calls: its own interface or queue was full."},
 	{

@@ -77,7 +77,7 @@ func (p *bursts) set(rate, now int64) {
 		left, gap = max(p.due()-now, 0), p.timeOf(p.planned)
 	}
 	p.rate, p.next, p.open, p.least, p.late = rate, 0, 0, 0, -1
-	p.unsent, p.owed, p.extra = p.unsent+p.owed, 0, 0
+	p.close()
 	if rate <= 0 {
 		p.planned = p.full
 		return
@@ -162,6 +162,9 @@ func (p *bursts) repay() {
 		p.next -= p.planned
 	}
 }
+
+// close gives up what was owed.
+func (p *bursts) close() { p.unsent, p.owed, p.extra = p.unsent+p.owed, 0, 0 }
 
 // begin starts a burst that was due at due, allowed from at and starts now.
 func (p *bursts) begin(due, at, now int64) {

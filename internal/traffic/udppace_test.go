@@ -358,6 +358,13 @@ func TestSteadyCatchesUp(t *testing.T) {
 		if p.unsent > c.unsent || p.unsent < c.unsent*9/10 {
 			t.Errorf("%s: gave up %d, want %d", name, p.unsent, c.unsent)
 		}
+		// What is owed at the end is told, too.
+		s.now += int64(50 * time.Millisecond)
+		s.until(s.now + int64(10*time.Millisecond))
+		p.close()
+		if total, due := s.sent+p.unsent, s.now/160_000; p.unsent < c.unsent*9/10+200 || total < due-20 || total > due {
+			t.Errorf("%s: sent %d and gave up %d of %d that were due by the end", name, s.sent, p.unsent, due)
+		}
 	}
 }
 

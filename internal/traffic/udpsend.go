@@ -151,8 +151,10 @@ func (s *stream) claim(n int) (got int) {
 	return got
 }
 
-// releaseDatagrams gives the claims back that were not sent.
+// releaseDatagrams gives the claims back that were not sent. What was still to be made up never will be.
 func (s *stream) releaseDatagrams() {
+	s.tx.pace.close()
+	s.tx.measure()
 	for i, limited := range []bool{false, true} {
 		for ; s.tx.have[i] > 0; s.tx.have[i]-- {
 			s.e.q.settle(s.e.q.block, limited)
